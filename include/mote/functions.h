@@ -1,0 +1,710 @@
+// The tensor functions that are not members: creation, random numbers, joining; and, below, the
+// members again as functions of their first operand.
+#pragma once
+#include <mote/tensor.h>
+
+namespace mote {
+
+// The device a tensor is made on when none is named: "CPU" until set. "CPU:1" is another one.
+std::string default_device();
+void set_default_device(const std::string& name, Loc = Loc::current());
+// Starts the random numbers of all devices again from this seed.
+void manual_seed(uint64_t seed);
+
+// Creation.
+Tensor full(const Sizes& shape, Number value, const Options& = {}, Loc = Loc::current());
+Tensor zeros(const Sizes& shape, const Options& = {}, Loc = Loc::current());
+Tensor ones(const Sizes& shape, const Options& = {}, Loc = Loc::current());
+Tensor empty(const Sizes& shape, const Options& = {}, Loc = Loc::current());
+Tensor arange(Number start, Number end, Number step = 1, const Options& = {}, Loc = Loc::current());
+Tensor arange(Number end, const Options& = {}, Loc = Loc::current());
+Tensor arange(const Sym& end, const Options& = {}, Loc = Loc::current());
+Tensor linspace(Number start, Number end, int64_t steps, const Options& = {}, Loc = Loc::current());
+Tensor eye(int64_t n, int64_t m = -1, const Options& = {}, Loc = Loc::current());
+inline Tensor full(const Sizes& s, Number v, DType d, Loc w = Loc::current()) {
+  return full(s, v, Options{d, {}}, w);
+}
+inline Tensor zeros(const Sizes& s, DType d, Loc w = Loc::current()) {
+  return zeros(s, Options{d, {}}, w);
+}
+inline Tensor ones(const Sizes& s, DType d, Loc w = Loc::current()) {
+  return ones(s, Options{d, {}}, w);
+}
+inline Tensor empty(const Sizes& s, DType d, Loc w = Loc::current()) {
+  return empty(s, Options{d, {}}, w);
+}
+
+// From values. The bytes are copied at once.
+Tensor from_bytes(const void* bytes, const Sizes& shape, DType dtype,
+                  const std::string& device = {}, Loc = Loc::current());
+// Memory of the caller's, used in place; deleter(context) is called when the last user is gone.
+Tensor from_blob(void* data, const Sizes& shape, DType dtype, void (*deleter)(void*) = nullptr,
+                 void* context = nullptr, const std::string& device = {}, Loc = Loc::current());
+// As many values as the shape holds, converted if a dtype is named.
+Tensor from_values(const void* values, size_t count, DType dtype, const Sizes& shape,
+                   const Options& = {}, Loc = Loc::current());
+template <class T>
+Tensor from_data(const std::vector<T>& values, const Sizes& shape, const Options& o = {},
+                 Loc where = Loc::current());
+template <class T>
+Tensor tensor(const std::vector<T>& values, const Options& o = {}, Loc where = Loc::current()) {
+  return from_data(values, {values.size()}, o, where);
+}
+// Literals, as in PyTorch: whole numbers make i64, others f32, unless a dtype is named.
+Tensor tensor(Number value, const Options& = {}, Loc = Loc::current());
+Tensor tensor(std::initializer_list<Number> values, const Options& = {}, Loc = Loc::current());
+Tensor tensor(std::initializer_list<std::initializer_list<Number>> values, const Options& = {},
+              Loc = Loc::current());
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<Number>>> values,
+              const Options& = {}, Loc = Loc::current());
+Tensor scalar(const Sym& value, Loc = Loc::current());  // the value of a variable, i64
+
+// Random numbers (threefry). The state is a buffer of the device, advanced by each call.
+Tensor rand(const Sizes& shape, const Options& = {}, Loc = Loc::current());  // [0, 1)
+Tensor randn(const Sizes& shape, const Options& = {}, Loc = Loc::current());
+Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& = {},
+               Loc = Loc::current());  // [low, high)
+Tensor uniform(const Sizes& shape, double low = 0, double high = 1, const Options& = {},
+               Loc = Loc::current());
+Tensor normal(const Sizes& shape, double mean = 0, double std = 1, const Options& = {},
+              Loc = Loc::current());
+Tensor randperm(int64_t n, const Options& = {}, Loc = Loc::current());
+// Initial weights; the fans of shape (out, in, kernel...).
+Tensor kaiming_uniform(const Sizes& shape, double a = 0.01, const Options& = {},
+                       Loc = Loc::current());
+Tensor kaiming_normal(const Sizes& shape, double a = 0.01, const Options& = {},
+                      Loc = Loc::current());
+Tensor glorot_uniform(const Sizes& shape, double gain = 1, const Options& = {},
+                      Loc = Loc::current());
+Tensor glorot_normal(const Sizes& shape, double gain = 1, const Options& = {},
+                     Loc = Loc::current());
+
+// Joining.
+Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0, Loc = Loc::current());
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0, Loc = Loc::current());
+Tensor hstack(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor vstack(const std::vector<Tensor>& tensors, Loc = Loc::current());
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, const char* indexing = "ij",
+                             Loc = Loc::current());
+Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands,
+              Loc = Loc::current());
+Tensor where(const Tensor& condition, Operand a, Operand b, Loc = Loc::current());
+std::vector<int64_t> broadcast_shapes(const std::vector<std::vector<int64_t>>& shapes,
+                                      Loc = Loc::current());
+DType result_type(Operand a, Operand b);
+
+// All of these at once.
+void realize(const std::vector<Tensor>& tensors, Loc = Loc::current());
+
+// The members as functions.
+#define MOTE_DECLARE(name) \
+  inline Tensor name(const Tensor& x, Loc w = Loc::current()) { return x.name(w); }
+MOTE_UNARY(MOTE_DECLARE)
+#undef MOTE_DECLARE
+#define MOTE_DECLARE(name) Tensor name(Operand a, Operand b, Loc = Loc::current());
+MOTE_BINARY(MOTE_DECLARE)
+MOTE_DECLARE(mul)
+#undef MOTE_DECLARE
+Tensor add(Operand a, Operand b, Number alpha = 1, Loc = Loc::current());
+Tensor sub(Operand a, Operand b, Number alpha = 1, Loc = Loc::current());
+Tensor div(Operand a, Operand b, const char* rounding_mode = nullptr, Loc = Loc::current());
+inline Tensor zeros_like(const Tensor& x, DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.zeros_like(dtype, w);
+}
+inline Tensor ones_like(const Tensor& x, DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.ones_like(dtype, w);
+}
+inline Tensor full_like(const Tensor& x, Number value, DType dtype = DType::none,
+                        Loc w = Loc::current()) {
+  return x.full_like(value, dtype, w);
+}
+inline Tensor empty_like(const Tensor& x, DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.empty_like(dtype, w);
+}
+inline Tensor rand_like(const Tensor& x, DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.rand_like(dtype, w);
+}
+inline Tensor randn_like(const Tensor& x, DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.randn_like(dtype, w);
+}
+inline Tensor reshape(const Tensor& x, const Sizes& shape, Loc w = Loc::current()) {
+  return x.reshape(shape, w);
+}
+inline Tensor view(const Tensor& x, const Sizes& shape, Loc w = Loc::current()) {
+  return x.view(shape, w);
+}
+inline Tensor view_as(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.view_as(other, w);
+}
+inline Tensor permute(const Tensor& x, const Axes& axes, Loc w = Loc::current()) {
+  return x.permute(axes, w);
+}
+inline Tensor transpose(const Tensor& x, int64_t a, int64_t b, Loc w = Loc::current()) {
+  return x.transpose(a, b, w);
+}
+inline Tensor swapaxes(const Tensor& x, int64_t a, int64_t b, Loc w = Loc::current()) {
+  return x.swapaxes(a, b, w);
+}
+inline Tensor movedim(const Tensor& x, const Axes& from, const Axes& to, Loc w = Loc::current()) {
+  return x.movedim(from, to, w);
+}
+inline Tensor t(const Tensor& x, Loc w = Loc::current()) { return x.t(w); }
+inline Tensor mT(const Tensor& x, Loc w = Loc::current()) { return x.mT(w); }
+inline Tensor expand(const Tensor& x, const Sizes& shape, Loc w = Loc::current()) {
+  return x.expand(shape, w);
+}
+inline Tensor expand_as(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.expand_as(other, w);
+}
+inline Tensor broadcast_to(const Tensor& x, const Sizes& shape, Loc w = Loc::current()) {
+  return x.broadcast_to(shape, w);
+}
+inline Tensor shrink(const Tensor& x, const Sizes& begin, const Sizes& end,
+                     Loc w = Loc::current()) {
+  return x.shrink(begin, end, w);
+}
+inline Tensor narrow(const Tensor& x, int64_t dim, Size start, Size length,
+                     Loc w = Loc::current()) {
+  return x.narrow(dim, start, length, w);
+}
+inline Tensor select(const Tensor& x, int64_t dim, Size index, Loc w = Loc::current()) {
+  return x.select(dim, index, w);
+}
+inline Tensor squeeze(const Tensor& x, Loc w = Loc::current()) { return x.squeeze(w); }
+inline Tensor squeeze(const Tensor& x, const Axes& axes, Loc w = Loc::current()) {
+  return x.squeeze(axes, w);
+}
+inline Tensor unsqueeze(const Tensor& x, int64_t dim, Loc w = Loc::current()) {
+  return x.unsqueeze(dim, w);
+}
+inline Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1,
+                      Loc w = Loc::current()) {
+  return x.flatten(start_dim, end_dim, w);
+}
+inline Tensor ravel(const Tensor& x, Loc w = Loc::current()) { return x.ravel(w); }
+inline Tensor unflatten(const Tensor& x, int64_t dim, const Sizes& sizes, Loc w = Loc::current()) {
+  return x.unflatten(dim, sizes, w);
+}
+inline std::vector<Tensor> split(const Tensor& x, const Ints& size, int64_t dim = 0,
+                                 Loc w = Loc::current()) {
+  return x.split(size, dim, w);
+}
+inline std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim = 0,
+                                 Loc w = Loc::current()) {
+  return x.chunk(chunks, dim, w);
+}
+inline std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0, Loc w = Loc::current()) {
+  return x.unbind(dim, w);
+}
+inline Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step,
+                     Loc w = Loc::current()) {
+  return x.unfold(dim, size, step, w);
+}
+inline Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
+                       Loc w = Loc::current()) {
+  return x.diagonal(offset, dim1, dim2, w);
+}
+inline Tensor flip(const Tensor& x, const Axes& axes, Loc w = Loc::current()) {
+  return x.flip(axes, w);
+}
+inline Tensor pad(const Tensor& x, const Ints& pad, const char* mode = "constant",
+                  Number value = 0.0, Loc w = Loc::current()) {
+  return x.pad(pad, mode, value, w);
+}
+inline Tensor repeat(const Tensor& x, const Ints& repeats, Loc w = Loc::current()) {
+  return x.repeat(repeats, w);
+}
+inline Tensor tile(const Tensor& x, const Ints& repeats, Loc w = Loc::current()) {
+  return x.tile(repeats, w);
+}
+inline Tensor repeat_interleave(const Tensor& x, int64_t repeats, Loc w = Loc::current()) {
+  return x.repeat_interleave(repeats, w);
+}
+inline Tensor repeat_interleave(const Tensor& x, int64_t repeats, int64_t dim,
+                                Loc w = Loc::current()) {
+  return x.repeat_interleave(repeats, dim, w);
+}
+inline Tensor roll(const Tensor& x, const Ints& shifts, const Axes& dims = {},
+                   Loc w = Loc::current()) {
+  return x.roll(shifts, dims, w);
+}
+inline Tensor rot90(const Tensor& x, int64_t k = 1, const Axes& dims = {0, 1},
+                    Loc w = Loc::current()) {
+  return x.rot90(k, dims, w);
+}
+inline Tensor tril(const Tensor& x, int64_t diagonal = 0, Loc w = Loc::current()) {
+  return x.tril(diagonal, w);
+}
+inline Tensor triu(const Tensor& x, int64_t diagonal = 0, Loc w = Loc::current()) {
+  return x.triu(diagonal, w);
+}
+inline Tensor diag(const Tensor& x, int64_t diagonal = 0, Loc w = Loc::current()) {
+  return x.diag(diagonal, w);
+}
+inline Tensor diag_embed(const Tensor& x, int64_t offset = 0, Loc w = Loc::current()) {
+  return x.diag_embed(offset, w);
+}
+inline Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, Loc w = Loc::current()) {
+  return x.gather(dim, index, w);
+}
+inline Tensor take_along_dim(const Tensor& x, const Tensor& index, int64_t dim,
+                             Loc w = Loc::current()) {
+  return x.take_along_dim(index, dim, w);
+}
+inline Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index,
+                           Loc w = Loc::current()) {
+  return x.index_select(dim, index, w);
+}
+inline Tensor take(const Tensor& x, const Tensor& index, Loc w = Loc::current()) {
+  return x.take(index, w);
+}
+inline Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Operand src,
+                      Loc w = Loc::current()) {
+  return x.scatter(dim, index, src, w);
+}
+inline Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                          Loc w = Loc::current()) {
+  return x.scatter_add(dim, index, src, w);
+}
+inline Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                             const char* reduce, bool include_self = true, Loc w = Loc::current()) {
+  return x.scatter_reduce(dim, index, src, reduce, include_self, w);
+}
+inline Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                        Number alpha = 1, Loc w = Loc::current()) {
+  return x.index_add(dim, index, src, alpha, w);
+}
+inline Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                         Loc w = Loc::current()) {
+  return x.index_copy(dim, index, src, w);
+}
+inline Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Operand value,
+                         Loc w = Loc::current()) {
+  return x.index_fill(dim, index, value, w);
+}
+inline Tensor masked_fill(const Tensor& x, const Tensor& mask, Operand value,
+                          Loc w = Loc::current()) {
+  return x.masked_fill(mask, value, w);
+}
+inline Tensor masked_select(const Tensor& x, const Tensor& mask, Loc w = Loc::current()) {
+  return x.masked_select(mask, w);
+}
+inline Tensor nonzero(const Tensor& x, Loc w = Loc::current()) { return x.nonzero(w); }
+inline Tensor round(const Tensor& x, int decimals, Loc w = Loc::current()) {
+  return x.round(decimals, w);
+}
+inline Tensor clamp(const Tensor& x, Operand lo, Operand hi, Loc w = Loc::current()) {
+  return x.clamp(lo, hi, w);
+}
+inline Tensor clip(const Tensor& x, Operand lo, Operand hi, Loc w = Loc::current()) {
+  return x.clip(lo, hi, w);
+}
+inline Tensor clamp_min(const Tensor& x, Operand lo, Loc w = Loc::current()) {
+  return x.clamp_min(lo, w);
+}
+inline Tensor clamp_max(const Tensor& x, Operand hi, Loc w = Loc::current()) {
+  return x.clamp_max(hi, w);
+}
+inline Tensor lerp(const Tensor& x, const Tensor& end, Operand weight, Loc w = Loc::current()) {
+  return x.lerp(end, weight, w);
+}
+inline Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1,
+                      Loc w = Loc::current()) {
+  return x.addcmul(a, b, value, w);
+}
+inline Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1,
+                      Loc w = Loc::current()) {
+  return x.addcdiv(a, b, value, w);
+}
+inline Tensor nan_to_num(const Tensor& x, double nan = 0, Loc w = Loc::current()) {
+  return x.nan_to_num(nan, w);
+}
+inline Tensor logit(const Tensor& x, double eps = -1, Loc w = Loc::current()) {
+  return x.logit(eps, w);
+}
+inline Tensor isclose(const Tensor& x, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                      bool equal_nan = false, Loc w = Loc::current()) {
+  return x.isclose(other, rtol, atol, equal_nan, w);
+}
+inline Tensor gelu(const Tensor& x, const char* approximate = "none", Loc w = Loc::current()) {
+  return x.gelu(approximate, w);
+}
+inline Tensor elu(const Tensor& x, double alpha = 1, Loc w = Loc::current()) {
+  return x.elu(alpha, w);
+}
+inline Tensor celu(const Tensor& x, double alpha = 1, Loc w = Loc::current()) {
+  return x.celu(alpha, w);
+}
+inline Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01, Loc w = Loc::current()) {
+  return x.leaky_relu(negative_slope, w);
+}
+inline Tensor prelu(const Tensor& x, const Tensor& weight, Loc w = Loc::current()) {
+  return x.prelu(weight, w);
+}
+inline Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1,
+                       Loc w = Loc::current()) {
+  return x.hardtanh(min_val, max_val, w);
+}
+inline Tensor hardshrink(const Tensor& x, double lambd = 0.5, Loc w = Loc::current()) {
+  return x.hardshrink(lambd, w);
+}
+inline Tensor softshrink(const Tensor& x, double lambd = 0.5, Loc w = Loc::current()) {
+  return x.softshrink(lambd, w);
+}
+inline Tensor threshold(const Tensor& x, double threshold, double value, Loc w = Loc::current()) {
+  return x.threshold(threshold, value, w);
+}
+inline Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20,
+                       Loc w = Loc::current()) {
+  return x.softplus(beta, threshold, w);
+}
+inline Tensor glu(const Tensor& x, int64_t dim = -1, Loc w = Loc::current()) {
+  return x.glu(dim, w);
+}
+inline Tensor softmax(const Tensor& x, int64_t dim, DType dtype = DType::none,
+                      Loc w = Loc::current()) {
+  return x.softmax(dim, dtype, w);
+}
+inline Tensor log_softmax(const Tensor& x, int64_t dim, DType dtype = DType::none,
+                          Loc w = Loc::current()) {
+  return x.log_softmax(dim, dtype, w);
+}
+inline Tensor softmin(const Tensor& x, int64_t dim, Loc w = Loc::current()) {
+  return x.softmin(dim, w);
+}
+inline Tensor sum(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                  DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.sum(axes, keepdim, dtype, w);
+}
+inline Tensor nansum(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                     Loc w = Loc::current()) {
+  return x.nansum(axes, keepdim, w);
+}
+inline Tensor prod(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                   DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.prod(axes, keepdim, dtype, w);
+}
+inline Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                   DType dtype = DType::none, Loc w = Loc::current()) {
+  return x.mean(axes, keepdim, dtype, w);
+}
+inline Tensor var(const Tensor& x, const Axes& axes = {}, double correction = 1,
+                  bool keepdim = false, Loc w = Loc::current()) {
+  return x.var(axes, correction, keepdim, w);
+}
+inline Tensor amax(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                   Loc w = Loc::current()) {
+  return x.amax(axes, keepdim, w);
+}
+inline Tensor amin(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                   Loc w = Loc::current()) {
+  return x.amin(axes, keepdim, w);
+}
+inline Tensor max(const Tensor& x, Loc w = Loc::current()) { return x.max(w); }
+inline Tensor min(const Tensor& x, Loc w = Loc::current()) { return x.min(w); }
+inline ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim = false,
+                         Loc w = Loc::current()) {
+  return x.max(dim, keepdim, w);
+}
+inline ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim = false,
+                         Loc w = Loc::current()) {
+  return x.min(dim, keepdim, w);
+}
+inline Tensor argmax(const Tensor& x, Loc w = Loc::current()) { return x.argmax(w); }
+inline Tensor argmin(const Tensor& x, Loc w = Loc::current()) { return x.argmin(w); }
+inline Tensor argmax(const Tensor& x, int64_t dim, bool keepdim = false, Loc w = Loc::current()) {
+  return x.argmax(dim, keepdim, w);
+}
+inline Tensor argmin(const Tensor& x, int64_t dim, bool keepdim = false, Loc w = Loc::current()) {
+  return x.argmin(dim, keepdim, w);
+}
+inline Tensor any(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                  Loc w = Loc::current()) {
+  return x.any(axes, keepdim, w);
+}
+inline Tensor all(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                  Loc w = Loc::current()) {
+  return x.all(axes, keepdim, w);
+}
+inline Tensor count_nonzero(const Tensor& x, const Axes& axes = {}, Loc w = Loc::current()) {
+  return x.count_nonzero(axes, w);
+}
+inline Tensor logsumexp(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                        Loc w = Loc::current()) {
+  return x.logsumexp(axes, keepdim, w);
+}
+inline Tensor norm(const Tensor& x, double p = 2, const Axes& axes = {}, bool keepdim = false,
+                   Loc w = Loc::current()) {
+  return x.norm(p, axes, keepdim, w);
+}
+inline Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1, double eps = 1e-12,
+                        Loc w = Loc::current()) {
+  return x.normalize(p, dim, eps, w);
+}
+inline Tensor trace(const Tensor& x, Loc w = Loc::current()) { return x.trace(w); }
+inline Tensor cumsum(const Tensor& x, int64_t dim, DType dtype = DType::none,
+                     Loc w = Loc::current()) {
+  return x.cumsum(dim, dtype, w);
+}
+inline Tensor cumprod(const Tensor& x, int64_t dim, DType dtype = DType::none,
+                      Loc w = Loc::current()) {
+  return x.cumprod(dim, dtype, w);
+}
+inline ValuesIndices cummax(const Tensor& x, int64_t dim, Loc w = Loc::current()) {
+  return x.cummax(dim, w);
+}
+inline ValuesIndices cummin(const Tensor& x, int64_t dim, Loc w = Loc::current()) {
+  return x.cummin(dim, w);
+}
+inline Tensor logcumsumexp(const Tensor& x, int64_t dim, Loc w = Loc::current()) {
+  return x.logcumsumexp(dim, w);
+}
+inline ValuesIndices sort(const Tensor& x, int64_t dim = -1, bool descending = false,
+                          Loc w = Loc::current()) {
+  return x.sort(dim, descending, w);
+}
+inline Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false,
+                      Loc w = Loc::current()) {
+  return x.argsort(dim, descending, w);
+}
+inline ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim = -1, bool largest = true,
+                          bool sorted = true, Loc w = Loc::current()) {
+  return x.topk(k, dim, largest, sorted, w);
+}
+inline ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t dim = -1, bool keepdim = false,
+                              Loc w = Loc::current()) {
+  return x.kthvalue(k, dim, keepdim, w);
+}
+inline ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim = false,
+                            Loc w = Loc::current()) {
+  return x.median(dim, keepdim, w);
+}
+inline Tensor median(const Tensor& x, Loc w = Loc::current()) { return x.median(w); }
+inline Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false,
+                          Loc w = Loc::current()) {
+  return x.multinomial(num_samples, replacement, w);
+}
+inline Tensor bernoulli(const Tensor& x, Loc w = Loc::current()) { return x.bernoulli(w); }
+inline Tensor matmul(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.matmul(other, w);
+}
+inline Tensor mm(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.mm(other, w);
+}
+inline Tensor bmm(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.bmm(other, w);
+}
+inline Tensor mv(const Tensor& x, const Tensor& vec, Loc w = Loc::current()) {
+  return x.mv(vec, w);
+}
+inline Tensor dot(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.dot(other, w);
+}
+inline Tensor outer(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.outer(other, w);
+}
+inline Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, Number beta = 1,
+                    Number alpha = 1, Loc w = Loc::current()) {
+  return x.addmm(a, b, beta, alpha, w);
+}
+inline Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                     Loc w = Loc::current()) {
+  return x.linear(weight, bias, w);
+}
+inline Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims = 2,
+                        Loc w = Loc::current()) {
+  return x.tensordot(other, dims, w);
+}
+inline Tensor kron(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.kron(other, w);
+}
+inline Tensor cosine_similarity(const Tensor& x, const Tensor& other, int64_t dim = 1,
+                                double eps = 1e-8, Loc w = Loc::current()) {
+  return x.cosine_similarity(other, dim, eps, w);
+}
+inline Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                     const ConvOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv1d(weight, bias, options, w);
+}
+inline Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                     const ConvOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv2d(weight, bias, options, w);
+}
+inline Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                     const ConvOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv3d(weight, bias, options, w);
+}
+inline Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                               const ConvTransposeOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv_transpose1d(weight, bias, options, w);
+}
+inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                               const ConvTransposeOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv_transpose2d(weight, bias, options, w);
+}
+inline Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                               const ConvTransposeOptions& options = {}, Loc w = Loc::current()) {
+  return x.conv_transpose3d(weight, bias, options, w);
+}
+inline Tensor max_pool1d(const Tensor& x, const Ints& kernel, const MaxPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.max_pool1d(kernel, options, w);
+}
+inline Tensor max_pool2d(const Tensor& x, const Ints& kernel, const MaxPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.max_pool2d(kernel, options, w);
+}
+inline Tensor max_pool3d(const Tensor& x, const Ints& kernel, const MaxPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.max_pool3d(kernel, options, w);
+}
+inline ValuesIndices max_pool1d_with_indices(const Tensor& x, const Ints& kernel,
+                                             const MaxPoolOptions& options = {},
+                                             Loc w = Loc::current()) {
+  return x.max_pool1d_with_indices(kernel, options, w);
+}
+inline ValuesIndices max_pool2d_with_indices(const Tensor& x, const Ints& kernel,
+                                             const MaxPoolOptions& options = {},
+                                             Loc w = Loc::current()) {
+  return x.max_pool2d_with_indices(kernel, options, w);
+}
+inline ValuesIndices max_pool3d_with_indices(const Tensor& x, const Ints& kernel,
+                                             const MaxPoolOptions& options = {},
+                                             Loc w = Loc::current()) {
+  return x.max_pool3d_with_indices(kernel, options, w);
+}
+inline Tensor avg_pool1d(const Tensor& x, const Ints& kernel, const AvgPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.avg_pool1d(kernel, options, w);
+}
+inline Tensor avg_pool2d(const Tensor& x, const Ints& kernel, const AvgPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.avg_pool2d(kernel, options, w);
+}
+inline Tensor avg_pool3d(const Tensor& x, const Ints& kernel, const AvgPoolOptions& options = {},
+                         Loc w = Loc::current()) {
+  return x.avg_pool3d(kernel, options, w);
+}
+inline Tensor adaptive_avg_pool1d(const Tensor& x, const Ints& output, Loc w = Loc::current()) {
+  return x.adaptive_avg_pool1d(output, w);
+}
+inline Tensor adaptive_avg_pool2d(const Tensor& x, const Ints& output, Loc w = Loc::current()) {
+  return x.adaptive_avg_pool2d(output, w);
+}
+inline Tensor adaptive_avg_pool3d(const Tensor& x, const Ints& output, Loc w = Loc::current()) {
+  return x.adaptive_avg_pool3d(output, w);
+}
+inline Tensor adaptive_max_pool1d(const Tensor& x, const Ints& output, Loc w = Loc::current()) {
+  return x.adaptive_max_pool1d(output, w);
+}
+inline Tensor adaptive_max_pool2d(const Tensor& x, const Ints& output, Loc w = Loc::current()) {
+  return x.adaptive_max_pool2d(output, w);
+}
+inline Tensor interpolate(const Tensor& x, const InterpolateOptions& options,
+                          Loc w = Loc::current()) {
+  return x.interpolate(options, w);
+}
+inline Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor, Loc w = Loc::current()) {
+  return x.pixel_shuffle(upscale_factor, w);
+}
+inline Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor, Loc w = Loc::current()) {
+  return x.pixel_unshuffle(downscale_factor, w);
+}
+inline Tensor layer_norm(const Tensor& x, const Ints& normalized_shape, const Tensor& weight = {},
+                         const Tensor& bias = {}, double eps = 1e-5, Loc w = Loc::current()) {
+  return x.layer_norm(normalized_shape, weight, bias, eps, w);
+}
+inline Tensor rms_norm(const Tensor& x, const Ints& normalized_shape, const Tensor& weight = {},
+                       double eps = -1, Loc w = Loc::current()) {
+  return x.rms_norm(normalized_shape, weight, eps, w);
+}
+inline Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                         const Tensor& weight = {}, const Tensor& bias = {},
+                         const BatchNormOptions& options = {}, Loc w = Loc::current()) {
+  return x.batch_norm(running_mean, running_var, weight, bias, options, w);
+}
+inline Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {},
+                         const Tensor& bias = {}, double eps = 1e-5, Loc w = Loc::current()) {
+  return x.group_norm(num_groups, weight, bias, eps, w);
+}
+inline Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                            double eps = 1e-5, Loc w = Loc::current()) {
+  return x.instance_norm(weight, bias, eps, w);
+}
+inline Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+                      Loc w = Loc::current()) {
+  return x.dropout(p, training, w);
+}
+inline Tensor scaled_dot_product_attention(const Tensor& x, const Tensor& key, const Tensor& value,
+                                           const AttentionOptions& options,
+                                           Loc w = Loc::current()) {
+  return x.scaled_dot_product_attention(key, value, options, w);
+}
+inline Tensor scaled_dot_product_attention(const Tensor& x, const Tensor& key, const Tensor& value,
+                                           Loc w = Loc::current()) {
+  return x.scaled_dot_product_attention(key, value, w);
+}
+inline Tensor one_hot(const Tensor& x, int64_t num_classes = -1, Loc w = Loc::current()) {
+  return x.one_hot(num_classes, w);
+}
+inline Tensor embedding(const Tensor& x, const Tensor& weight, int64_t padding_idx = -1,
+                        Loc w = Loc::current()) {
+  return x.embedding(weight, padding_idx, w);
+}
+inline Tensor cross_entropy(const Tensor& x, const Tensor& target,
+                            const CrossEntropyOptions& options, Loc w = Loc::current()) {
+  return x.cross_entropy(target, options, w);
+}
+inline Tensor cross_entropy(const Tensor& x, const Tensor& target, Loc w = Loc::current()) {
+  return x.cross_entropy(target, w);
+}
+inline Tensor nll_loss(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options,
+                       Loc w = Loc::current()) {
+  return x.nll_loss(target, options, w);
+}
+inline Tensor nll_loss(const Tensor& x, const Tensor& target, Loc w = Loc::current()) {
+  return x.nll_loss(target, w);
+}
+inline Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                                   Reduction reduction = Reduction::mean, Loc w = Loc::current()) {
+  return x.binary_cross_entropy(target, weight, reduction, w);
+}
+inline Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                               const Tensor& weight = {},
+                                               const Tensor& pos_weight = {},
+                                               Reduction reduction = Reduction::mean,
+                                               Loc w = Loc::current()) {
+  return x.binary_cross_entropy_with_logits(target, weight, pos_weight, reduction, w);
+}
+inline Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                       Loc w = Loc::current()) {
+  return x.mse_loss(target, reduction, w);
+}
+inline Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                      Loc w = Loc::current()) {
+  return x.l1_loss(target, reduction, w);
+}
+inline Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1,
+                             Reduction reduction = Reduction::mean, Loc w = Loc::current()) {
+  return x.smooth_l1_loss(target, beta, reduction, w);
+}
+inline Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1,
+                         Reduction reduction = Reduction::mean, Loc w = Loc::current()) {
+  return x.huber_loss(target, delta, reduction, w);
+}
+inline Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                     bool log_target = false, bool batch_mean = false, Loc w = Loc::current()) {
+  return x.kl_div(target, reduction, log_target, batch_mean, w);
+}
+
+template <class T>
+Tensor from_data(const std::vector<T>& values, const Sizes& shape, const Options& o, Loc where) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<uint8_t> bytes(values.begin(), values.end());
+    return from_values(bytes.data(), bytes.size(), DType::boolean, shape, o, where);
+  } else {
+    return from_values(values.data(), values.size(), dtype_of<T>(), shape, o, where);
+  }
+}
+
+}  // namespace mote

@@ -1,0 +1,164 @@
+#include "algebra/algebra.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/print.h"
+
+using namespace mote;
+
+TEST_SUITE_BEGIN("algebra");
+
+namespace {
+
+UOp loop(int slot, int64_t n) { return range(slot, index(n), Role::Loop); }
+UOp variable(const char* name, int64_t lo, int64_t hi) {
+  int64_t ints[] = {lo, hi, 0, 0};
+  return make(Op::Var, DType::index, {}, Arg::of(intern_arg(ints, name)));
+}
+
+}  // namespace
+
+#define SAME(a, b)                      \
+  do {                                  \
+    UOp left = simplify(a);             \
+    UOp right = simplify(b);            \
+    CHECK_MESSAGE(left == right, print(left), "\nwanted\n", print(right)); \
+  } while (0)
+
+TEST_CASE("sums are collected") {
+  ArenaScope scope(arena());
+  UOp a = loop(0, 5), b = loop(1, 7);
+  SAME(a + b + a, a * 2 + b);
+  SAME((a + b) * 3 - b * 3, a * 3);
+  SAME(a * 4 - a * 4 + 9, index(9));
+  SAME((a + 2) + (b + 3), a + b + 5);
+}
+
+TEST_CASE("a reshape there and back disappears") {
+  UOp a = loop(0, 6), b = loop(1, 4), c = loop(2, 5);
+  UOp flat = a * 20 + b * 5 + c;
+  SAME(flat / 20, a);
+  SAME(flat / 5 % 4, b);
+  SAME(flat % 5, c);
+  SAME(flat / 10, a * 2 + (b * 5 + c) / 10);
+  UOp p = flat / 30, q = flat / 6 % 5, r = flat % 6;
+  SAME(p * 30 + q * 6 + r, flat);
+  UOp s = loop(3, 120);
+  SAME(s / 30 * 30 + s / 6 % 5 * 6 + s % 6, s);
+  SAME((s / 6 * 6 + s % 6) / 4 % 5, s / 4 % 5);
+  SAME(s % 60 / 12, s / 12 % 5);
+  SAME(s / 3 / 4, s / 12);
+  SAME(s % 24 % 8, s % 8);
+}
+
+TEST_CASE("a flip counts down and back") {
+  UOp a = loop(0, 16);
+  UOp mirrored = a * -1 + 15;
+  SAME(mirrored / 4, a / 4 * -1 + 3);
+  SAME(mirrored % 4, a % 4 * -1 + 3);
+  SAME((mirrored / 4 * -1 + 3) * 4 + (mirrored % 4 * -1 + 3), a);
+}
+
+TEST_CASE("a pooling window built by repeat and reshape becomes strided") {
+  // Repeat a row of 10 three times, cut to 3*11, view as (3, 11): element (k, o) is x[k + o].
+  UOp k = loop(0, 3), o = loop(1, 8);
+  UOp flat = k * 11 + o;
+  SAME(flat % 10, k + o);
+  SAME(flat / 10, k);
+}
+
+TEST_CASE("comparisons put constants right and divide out") {
+  UOp a = loop(0, 16), b = loop(1, 4), v = variable("v", -10, 10);
+  SAME(lt(a + 3, index(5)), lt(a, index(2)));
+  SAME(lt(a * 4 + b, index(8)), lt(a, index(2)));
+  SAME(lt(a * 4 + b, index(9)), lt(a * 4 + b, index(9)));
+  SAME(lt(a / 4, index(2)), lt(a, index(8)));
+  SAME(lt(a * 4, a * 4 + 1), truth(true));
+  SAME(lt(index(3), v), ge(v, index(4)));
+  SAME(lt(a + b, index(19)), truth(true));
+  SAME(eq(a * 4, index(6)), truth(false));
+  SAME(eq(a * 4 + 2, index(6)), eq(a, index(1)));
+}
+
+TEST_CASE("gates meet outside and tell the index") {
+  UOp a = loop(0, 12);
+  UOp inner = gated(ge(a, index(2)) & lt(a, index(10)), a - index(2));
+  SAME(inner + 1, gated(ge(a, index(2)) & lt(a, index(10)), a - index(1)));
+  SAME(inner % 8, inner);
+  SAME(inner / 8, gated(ge(a, index(2)) & lt(a, index(10)), index(0)));
+  UOp outer = gated(lt(inner, index(20)), inner);
+  SAME(outer, inner);
+  SAME(gated(lt(a, index(3)) & ge(a, index(5)), a), invalid());
+  UOp b = loop(1, 3);
+  UOp window = gated(ge(a + b, index(1)) & lt(a + b, index(13)), (a + b - index(1)) % 12);
+  SAME(window, gated(ge(a + b, index(1)) & lt(a + b, index(13)), a + b - index(1)));
+}
+
+TEST_CASE("strides, divisors and bounds") {
+  UOp a = loop(0, 12), b = loop(1, 3);
+  CHECK(stride_of(a * 6 + b + 1, a) == 6);
+  CHECK(stride_of(a * 6 + b + 1, loop(5, 2)) == 0);
+  CHECK(!stride_of(a / 6 + b, a));
+  CHECK(divides(6, a * 6 + b * 12));
+  CHECK(!divides(6, a * 6 + b * 3));
+  CHECK(bounds_given(a, lt(a, index(5))).hi == 4);
+  CHECK(bounds_given(a + b, lt(a + b, index(5))).hi == 4);
+}
+
+namespace {
+
+UOp sum(UOp value, std::initializer_list<UOp> ranges) {
+  return reduce_over(Op::Add, value, std::vector<UOp>(ranges));
+}
+UOp read(UOp memory, UOp position) {
+  return make(Op::Load, memory->dtype, {make(Op::Index, memory->dtype, {memory, position})});
+}
+bool loops(UOp u) {
+  for (UOp n : toposort(u))
+    if (n->is(Op::Reduce)) return true;
+  return false;
+}
+
+}  // namespace
+
+#define COLLAPSES(a, b)                                                        \
+  do {                                                                         \
+    UOp left = collapse_reduces(a);                                            \
+    UOp right = simplify(b);                                                   \
+    CHECK_MESSAGE(left == right, print(left), "\nwanted\n", print(right));     \
+  } while (0)
+
+TEST_CASE("sums of masks are counts") {
+  UOp i = loop(0, 10), r = range(1, index(10), Role::Reduce);
+  UOp one = constant(DType::i32, 1), zero = constant(DType::i32, 0);
+  // cumsum(ones) is an arange.
+  COLLAPSES(sum(where(ge(i, r), one, zero), {r}), cast(i + 1, DType::i32));
+  COLLAPSES(sum(cast(ge(i, r), DType::i32), {r}), cast(i + 1, DType::i32));
+  COLLAPSES(sum(where(lt(r, index(4)), constant(DType::f32, 2), constant(DType::f32, 0)), {r}),
+            constant(DType::f32, 8));
+  UOp v = read(param(0, DType::f32, 10), i);
+  COLLAPSES(sum(v, {r}), v * constant(DType::f32, 10));
+  COLLAPSES(reduce_over(Op::Max, v, std::vector<UOp>{r}), v);
+  COLLAPSES(sum(cast(r, DType::i32), {r}), constant(DType::i32, 45));
+}
+
+TEST_CASE("a one-hot sum reads one position") {
+  UOp i = loop(0, 6), j = loop(1, 8), r = range(2, index(100), Role::Reduce);
+  UOp ids = param(0, DType::i64, 6), table = param(1, DType::f32, 800);
+  UOp id = read(ids, i);
+  UOp zero = constant(DType::f32, 0);
+  UOp e = cast(id, DType::index);
+  UOp valid = ge(e, index(0)) & lt(e, index(100));
+  UOp wanted = where(valid, read(table, gated(valid, e * 8 + j)), zero);
+  UOp value = read(table, r * 8 + j);
+  COLLAPSES(sum(where(eq(cast(r, DType::i64), id), value, zero), {r}), wanted);
+  COLLAPSES(sum(where(eq(r, cast(id, DType::index)), value, zero), {r}), wanted);
+  UOp wrapped = where(lt(id, constant(DType::i64, 0)), id + 100, id);
+  CHECK(!loops(collapse_reduces(sum(where(eq(cast(r, DType::i64), wrapped), value, zero), {r}))));
+  // The same with the range split in two.
+  UOp hi = range(3, index(25), Role::Reduce), lo = range(4, index(4), Role::Reduce);
+  UOp split = where(eq(hi * 4 + lo, e), read(table, (hi * 4 + lo) * 8 + j), zero);
+  COLLAPSES(sum(split, {hi, lo}), wanted);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,40 @@
+// All settings, in one table (flags.def). Read from MOTE_<NAME> at first use; the command-line
+// program and the tests also read the short names. Settable in code for a scope and thread.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace mote {
+
+enum class Flag {
+#define FLAG(name, kind, value, changes, doc) name,
+#include "base/flags.def"
+#undef FLAG
+};
+
+// User error, naming the flag and what it takes, if the environment's value cannot be read.
+int64_t flag(Flag f);
+const std::string& flag_text(Flag f);
+
+// Overrides a flag on this thread until destroyed.
+class FlagScope {
+ public:
+  FlagScope(Flag f, int64_t value);
+  FlagScope(Flag f, std::string value);
+  ~FlagScope();
+  FlagScope(const FlagScope&) = delete;
+
+ private:
+  Flag flag_;
+  std::string before_;
+  bool was_set_;
+};
+
+// Of all flags that can change generated code, as they are now on this thread.
+uint64_t code_flags_hash();
+// Also read DEBUG=1 and the like, not only MOTE_DEBUG=1. Call before the first flag is read.
+void read_short_flag_names();
+// "NAME  default  doc" lines, for help texts and docs.
+std::string flags_help();
+
+}  // namespace mote

@@ -1,0 +1,187 @@
+#include "base/threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/cgroup.h"
+
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace mote {
+namespace {
+
+// Long enough to bridge the gap between two kernels of a step, short enough not to burn a shared
+// core.
+constexpr auto spin_time = std::chrono::microseconds(30);
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Returns once value is not `old`: spins briefly, then sleeps.
+void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
+  const auto end = std::chrono::steady_clock::now() + spin_time;
+  do {
+    for (int i = 0; i < 16; ++i, pause())
+      if (value.load(std::memory_order_acquire) != old) return;
+  } while (std::chrono::steady_clock::now() < end);
+  value.wait(old, std::memory_order_acquire);
+}
+
+thread_local bool inside_chunk = false;
+
+struct InsideChunk {
+  bool before = std::exchange(inside_chunk, true);
+  ~InsideChunk() { inside_chunk = before; }
+};
+
+// Never destroyed, so that a worker asleep at exit() or a late caller finds it whole. One job at a
+// time.
+class Pool {
+ public:
+  // False, having done nothing, if another caller's job is under way.
+  bool run(int64_t chunks, ChunkFunction function, void* context, int threads);
+
+ private:
+  // state_ holds the open bit and the number of workers inside. A worker enters by adding one and
+  // leaves at once if the job was not open. The job's fields change only while it is closed and
+  // those who found it open have left.
+  static constexpr uint32_t open_bit = 1u << 31;
+
+  void work(int index);
+  void run_chunks();
+  void start_workers(int wanted);
+
+  std::mutex one_job_;
+  int started_ = 0;  // guarded by one_job_
+
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // number of jobs published, where workers sleep
+  alignas(64) std::atomic<uint32_t> state_{0};
+  alignas(64) std::atomic<int64_t> next_{0};
+  std::atomic<int> workers_wanted_{0};
+  std::atomic<bool> failed_{false};
+  int64_t chunks_ = 0;
+  ChunkFunction function_ = nullptr;
+  void* context_ = nullptr;
+  std::exception_ptr error_;
+};
+
+void Pool::run_chunks() {
+  InsideChunk inside;
+  for (;;) {
+    const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= chunks_ || failed_.load(std::memory_order_relaxed)) return;
+    try {
+      function_(context_, chunk);
+    } catch (...) {
+      if (!failed_.exchange(true)) error_ = std::current_exception();
+    }
+  }
+}
+
+void Pool::work(int index) {
+  uint32_t seen = 0;
+  for (;;) {
+    wait_while(epoch_, seen);
+    seen = epoch_.load(std::memory_order_acquire);
+    if (index >= workers_wanted_.load(std::memory_order_relaxed)) continue;
+    if (state_.fetch_add(1, std::memory_order_acq_rel) & open_bit) run_chunks();
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_one();
+  }
+}
+
+void Pool::start_workers(int wanted) {
+  try {
+    for (; started_ < wanted; ++started_)
+      std::thread([this, index = started_] { work(index); }).detach();
+  } catch (const std::system_error&) {
+    // The system gives no more threads: the ones there are, and the caller, do the work.
+  }
+}
+
+bool Pool::run(int64_t chunks, ChunkFunction function, void* context, int threads) {
+  std::unique_lock lock(one_job_, std::try_to_lock);
+  if (!lock) return false;
+  const int wanted = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
+  start_workers(wanted);
+  chunks_ = chunks;
+  function_ = function;
+  context_ = context;
+  next_.store(0, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  workers_wanted_.store(wanted, std::memory_order_relaxed);
+  state_.fetch_or(open_bit, std::memory_order_release);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  run_chunks();
+  uint32_t now = state_.fetch_and(~open_bit, std::memory_order_acq_rel) & ~open_bit;
+  for (; now != 0; now = state_.load(std::memory_order_acquire)) wait_while(state_, now);
+  if (failed_.load()) std::rethrow_exception(std::exchange(error_, nullptr));
+  return true;
+}
+
+std::atomic<Pool*> the_pool{nullptr};
+
+Pool& pool() {
+  if (Pool* found = the_pool.load(std::memory_order_acquire)) return *found;
+  static std::mutex making;
+  std::lock_guard lock(making);
+  if (Pool* found = the_pool.load(std::memory_order_acquire)) return *found;
+#ifdef __linux__
+  // The child of a fork has no workers, and the pool's lock may be held for ever: start over with a
+  // new one.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { the_pool.store(nullptr); });
+  static_cast<void>(registered);
+#endif
+  Pool* made = new Pool;
+  the_pool.store(made, std::memory_order_release);
+  return *made;
+}
+
+std::atomic<int> wanted_threads{0};  // 0: not set yet
+
+}  // namespace
+
+int usable_cores() {
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+#endif
+  if (const double quota = cgroup_limits().cpus; quota > 0)
+    cores = std::min(cores, static_cast<int>(std::ceil(quota)));
+  return std::max(cores, 1);
+}
+
+int thread_count() {
+  const int set = wanted_threads.load(std::memory_order_relaxed);
+  if (set > 0) return set;
+  static const int cores = std::min(usable_cores(), 1024);
+  return cores;
+}
+
+void set_thread_count(int count) { wanted_threads.store(std::clamp(count, 1, 1024)); }
+
+void parallel_for(int64_t chunks, ChunkFunction function, void* context) {
+  const int threads = thread_count();
+  if (chunks > 1 && threads > 1 && !inside_chunk && pool().run(chunks, function, context, threads))
+    return;
+  InsideChunk inside;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) function(context, chunk);
+}
+
+}  // namespace mote

@@ -1,0 +1,72 @@
+// The command-line program. A command is one row of `commands`.
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+namespace mote {
+const char* build_id();
+}
+
+namespace {
+
+struct Arguments {
+  int count;
+  char** values;
+};
+
+struct Command {
+  std::string_view name;
+  const char* meaning;
+  int (*run)(Arguments);
+};
+
+int print_help(Arguments);
+
+int print_version(Arguments) {
+  std::printf("mote %s (build %s)\n", MOTE_VERSION, mote::build_id());
+  return 0;
+}
+
+int print_devices(Arguments) {
+  std::printf("no devices yet\n");
+  return 0;
+}
+
+constexpr Command commands[] = {
+    {"devices", "the devices found on this machine, and why the others were not", print_devices},
+    {"version", "the version and the build",                                      print_version},
+    {"help",    "this text",                                                      print_help   },
+};
+
+int print_help(Arguments) {
+  std::printf("usage: mote COMMAND [ARGUMENTS]\n\n");
+  for (const Command& command : commands)
+    std::printf("  %-9s %s\n", command.name.data(), command.meaning);
+  std::printf("  %-9s %s\n", "test", "build and run the tests (through the launcher ./mote)");
+  return 0;
+}
+
+int run(Arguments args) {
+  if (args.count == 0) {
+    print_help(args);
+    return 2;
+  }
+  std::string_view name = args.values[0];
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version") name = "version";
+  for (const Command& command : commands)
+    if (command.name == name) return command.run({args.count - 1, args.values + 1});
+  std::fprintf(stderr, "mote: no command '%s'; `mote help` lists them\n", args.values[0]);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argc - 1, argv + 1});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mote: %s\n", error.what());
+    return 1;
+  }
+}

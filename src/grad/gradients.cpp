@@ -1,0 +1,141 @@
+// The reverse walk.
+#include "base/error.h"
+#include "grad/grad.h"
+#include "ir/provenance.h"
+#include "ir/storage.h"
+#include "tensor/primitives.h"
+
+namespace mote {
+
+namespace {
+
+// What the walk knows of a node.
+struct Mark {
+  bool wanted = false;   // a target or a marked leaf
+  bool below = false;    // the loss depends on it
+  bool on_path = false;  // and it is wanted, or depends on something that is
+  Ref gradient;          // the sum of what came from above so far
+};
+
+bool entered(UOp n) {
+  return !marked_leaf(n) && (is_float(n->dtype) || n->is(Op::Store));
+}
+
+// The loss keeps every node it walks over alive, so ids stay theirs.
+class Walk {
+ public:
+  explicit Walk(const Ref& loss) : loss_(loss), marks_(tensor_graph::max_id()) {
+    UOp root = loss;
+    order_ = toposort({&root, 1}, entered);
+    mark_below();
+  }
+
+  void want(UOp n) { marks_[n].wanted = true; }
+  bool on_path(UOp n) { return marks_.has(n) && marks_[n].on_path; }
+  const Ref& gradient(UOp n) { return marks_[n].gradient; }
+
+  std::vector<UOp> want_leaves() {
+    std::vector<UOp> leaves;
+    for (UOp n : order_)
+      if (marks_[n].below && marked_leaf(n)) {
+        want(n);
+        leaves.push_back(n);
+      }
+    return leaves;
+  }
+
+  void run(const Ref& seed) {
+    for (UOp n : order_) mark_on_path(n);
+    add(loss_, seed);
+    for (size_t at = order_.size(); at-- > 0;)
+      if (Mark& mark = marks_[order_[at]]; mark.on_path) {
+        Ref g = mark.gradient;
+        if (!mark.wanted) mark.gradient = {};
+        pass_on(order_[at], g);
+      }
+  }
+
+ private:
+  void mark_below() {
+    marks_[loss_].below = true;
+    for (size_t at = order_.size(); at-- > 0;) {
+      UOp n = order_[at];
+      if (!marks_[n].below || !entered(n)) continue;
+      for (uint32_t i = 0; i < n->nsrc; ++i)
+        if (carries(n, i)) marks_[n->src(i)].below = true;
+    }
+  }
+
+  // The buffer that n was stored to, when that is a target: its handle was made new, n is the same.
+  UOp wanted_buffer(UOp n) {
+    Node* buffer = n->realized.load(std::memory_order_acquire);
+    return buffer && marks_.has(buffer) && marks_[buffer].wanted ? buffer : UOp();
+  }
+
+  void mark_on_path(UOp n) {
+    if (!marks_[n].below) return;
+    bool path = marks_[n].wanted;
+    if (UOp buffer = wanted_buffer(n)) path = marks_[buffer].on_path = true;
+    if (entered(n))
+      for (uint32_t i = 0; i < n->nsrc && !path; ++i) path = carries(n, i) && on_path(n->src(i));
+    check(path || !n->is(Op::Buffer) || !n->arg.storage->from_graph, "[", current_method(),
+          "] a value of ", n->shape->count(), " elements on the way was already realized, its graph "
+          "is gone; call ", current_method(), "() before realize/item, or detach() the value");
+    marks_[n].on_path = path;
+  }
+
+  void pass_on(UOp n, const Ref& g) {
+    ProvenanceScope scope(n->provenance);
+    if (UOp buffer = wanted_buffer(n)) add(buffer, prim::reshape(g, buffer->shape->dims));
+    if (!entered(n)) return;
+    for (uint32_t i = 0; i < n->nsrc; ++i)
+      if (carries(n, i) && on_path(n->src(i))) add(n->src(i), derivative(n, g, i));
+  }
+
+  void add(UOp n, const Ref& g) {
+    Ref& sum = marks_[n].gradient;
+    sum = sum ? prim::add(sum, g) : g;
+  }
+
+  Ref loss_;
+  Column<Mark> marks_;
+  std::vector<UOp> order_;  // sources before users
+};
+
+// What a target is a reshaped or permuted sight of: graphs merge these, so uses may pass it by.
+UOp underlying(UOp n) {
+  while (n->is(Op::Reshape) || n->is(Op::Permute)) n = n->src(0);
+  return n;
+}
+
+}  // namespace
+
+Storage* marked_leaf(UOp n) {
+  while (n->is(Op::After)) n = n->src(0);
+  return n->is(Op::Buffer) && n->arg.storage->requires_grad ? n->arg.storage : nullptr;
+}
+
+bool depends_on_leaf(const Ref& node) { return !Walk(node).want_leaves().empty(); }
+
+std::vector<Ref> gradients(const Ref& loss, std::span<const Ref> targets, const Ref& seed) {
+  Walk walk(loss);
+  for (const Ref& t : targets) walk.want(underlying(t));
+  walk.run(seed);
+  std::vector<Ref> out;
+  for (const Ref& t : targets) {
+    UOp base = underlying(t);
+    out.push_back(walk.on_path(base) ? seen_through(t, base, walk.gradient(base)) : Ref());
+  }
+  return out;
+}
+
+std::vector<std::pair<Ref, Ref>> leaf_gradients(const Ref& loss, const Ref& seed) {
+  Walk walk(loss);
+  std::vector<UOp> leaves = walk.want_leaves();
+  walk.run(seed);
+  std::vector<std::pair<Ref, Ref>> out;
+  for (UOp leaf : leaves) out.emplace_back(Ref(leaf), walk.gradient(leaf));
+  return out;
+}
+
+}  // namespace mote

@@ -1,0 +1,118 @@
+#include "ir/flat.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "ir/storage.h"
+
+namespace mote {
+
+namespace {
+
+class Writer {
+ public:
+  uint32_t add(Op op, DType dtype, Arg arg, std::span<const uint32_t> src) {
+    words_.push_back(static_cast<uint64_t>(op) | static_cast<uint64_t>(dtype) << 8 |
+                     static_cast<uint64_t>(src.size()) << 16);
+    words_.push_back(static_cast<uint64_t>(arg.i));
+    for (size_t i = 0; i < src.size(); i += 2)
+      words_.push_back(src[i] | (i + 1 < src.size() ? static_cast<uint64_t>(src[i + 1]) << 32 : 0));
+    return count_++;
+  }
+  Flat finish() {
+    Flat flat{std::move(words_), 0};
+    flat.hash = hash_bytes(flat.words.data(), flat.words.size() * sizeof(uint64_t));
+    return flat;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace
+
+Flat flatten_graph(UOp root) {
+  Writer out;
+  std::vector<uint32_t> src;
+  Column<uint32_t> number(root->id + 1);
+  for (UOp n : toposort(root)) {
+    src.clear();
+    for (Node* s : n->src()) src.push_back(number[UOp(s)]);
+    number[n] = out.add(n->op, n->dtype, n->arg, src);
+  }
+  return out.finish();
+}
+
+Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
+  Writer out;
+  std::unordered_map<const Node*, uint32_t> number;
+  std::unordered_map<const Storage*, uint32_t> slots;
+  std::vector<std::pair<UOp, bool>> stack;
+  std::vector<uint32_t> src;
+  auto write = [&](UOp n) -> uint32_t {
+    if (n->is(Op::Buffer)) {
+      const Storage* s = n->arg.storage;
+      auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
+      if (fresh) inputs->buffers.push_back(n);
+      int64_t ints[] = {it->second, s->count, 0, s->device};
+      return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {});
+    }
+    if (n->is(Op::Var) && n->ints(2)) {
+      const std::string& name = n->arg.object->str;
+      auto bound = std::ranges::find(inputs->values, name, [](const auto& v) { return v.first; });
+      if (bound == inputs->values.end()) inputs->values.emplace_back(name, n->ints(3));
+      else check(bound->second == n->ints(3), "the variable ", name, " is bound to both ",
+                 bound->second, " and ", n->ints(3), " in what is realized together");
+      int64_t ints[] = {n->ints(0), n->ints(1), 0, 0};
+      return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {});
+    }
+    src.clear();
+    for (Node* s : n->src()) src.push_back(number.at(s));
+    return out.add(n->op, n->dtype, n->arg, src);
+  };
+  for (UOp root : roots) stack.emplace_back(root, false);
+  std::reverse(stack.begin(), stack.end());
+  while (!stack.empty()) {
+    auto [n, ready] = stack.back();
+    stack.pop_back();
+    if (number.count(n.get())) continue;
+    UOp stand = forward(n);
+    if (!ready) {
+      stack.emplace_back(n, true);
+      if (stand != n) stack.emplace_back(stand, false);
+      else if (!n->is(Op::Buffer))
+        for (uint32_t i = n->nsrc; i-- > 0;) stack.emplace_back(n->src(i), false);
+      continue;
+    }
+    number[n.get()] = stand != n ? number.at(stand.get()) : write(n);
+  }
+  src.clear();
+  for (UOp root : roots) src.push_back(number.at(root.get()));
+  std::vector<uint32_t> sink = src;
+  out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), sink);
+  return out.finish();
+}
+
+UOp unflatten_graph(const Flat& flat) {
+  std::vector<UOp> nodes;
+  std::vector<UOp> src;
+  const std::vector<uint64_t>& w = flat.words;
+  for (size_t at = 0; at < w.size();) {
+    auto op = static_cast<Op>(w[at] & 0xff);
+    auto dtype = static_cast<DType>(w[at] >> 8 & 0xff);
+    size_t nsrc = w[at] >> 16;
+    Arg arg = Arg::of(static_cast<int64_t>(w[at + 1]));
+    at += 2;
+    src.clear();
+    for (size_t i = 0; i < nsrc; ++i)
+      src.push_back(nodes[w[at + i / 2] >> (i % 2 * 32) & 0xffffffff]);
+    at += (nsrc + 1) / 2;
+    nodes.push_back(make(op, dtype, src, arg));
+  }
+  return nodes.back();
+}
+
+}  // namespace mote

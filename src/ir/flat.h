@@ -1,0 +1,37 @@
+// A graph as words: position-independent, comparable, a cache key that holds no nodes.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ir/build.h"
+
+namespace mote {
+
+// Nodes in an order where sources come first; interned arguments by address (they are never freed).
+// Buffers of the tensor graph became Params numbered as met, bound Vars lost their values: two steps
+// of a training loop give the same words.
+struct Flat {
+  std::vector<uint64_t> words;
+  uint64_t hash = 0;
+  bool operator==(const Flat& o) const { return words == o.words; }
+};
+
+struct FlatInputs {
+  std::vector<UOp> buffers;                              // by Param slot: Buffer nodes
+  std::vector<std::pair<std::string, int64_t>> values;   // of the bound Vars, by name
+};
+
+// Of a graph in an arena.
+Flat flatten_graph(UOp root);
+// Of effects in the tensor graph, under one Sink. A realized node is read from its buffer: `forward`
+// gives the node that stands for it.
+class Flattener {
+ public:
+  virtual ~Flattener() = default;
+  virtual UOp forward(UOp node) = 0;  // node itself when it is not realized
+  Flat run(std::span<const UOp> roots, FlatInputs* inputs);
+};
+// Rebuilds the graph in the current arena.
+UOp unflatten_graph(const Flat& flat);
+
+}  // namespace mote

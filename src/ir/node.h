@@ -1,0 +1,151 @@
+// The node: one immutable, hash-consed record for every level of the program.
+//
+// A node is (op, dtype, sources, argument); two nodes of one graph with equal parts are the same
+// node, so equality is pointer equality. Everything else in it is derived from those parts when it
+// is made (shape, interval, open ranges, structural hash) or stands outside identity (provenance,
+// counts, the buffer it was realized to).
+//
+// Nodes live in one of two kinds of graph (graph.h):
+//   * the tensor graph: one per process, shared by all threads, counted; held through `Ref`.
+//   * an Arena: one per worker, no locks and no counts, reset after each piece of work; `UOp`.
+// A `UOp` is a plain word and keeps nothing alive: it is for arenas and for walking what a Ref holds.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/ops.h"
+
+namespace mote {
+
+struct Node;
+struct Storage;  // opaque memory handle, counted; implemented in runtime/
+
+// An interned list of integers with an optional string; never freed, shared by all graphs.
+struct ArgObject {
+  uint64_t hash;
+  std::vector<int64_t> ints;
+  std::string str;
+};
+const ArgObject* intern_arg(std::span<const int64_t> ints, std::string_view str = {});
+
+// The argument of a node; which member counts is said by the op's row.
+union Arg {
+  int64_t i = 0;
+  double f;
+  const ArgObject* object;
+  Storage* storage;
+  static Arg of(int64_t v) { Arg a; a.i = v; return a; }
+  static Arg of(double v) { Arg a; a.f = v; return a; }
+  static Arg of(const ArgObject* o) { Arg a; a.object = o; return a; }
+  static Arg of(Storage* s) { Arg a; a.storage = s; return a; }
+};
+
+// In a movement op's list: "the size is the next extra source".
+constexpr int64_t kSymbolic = std::numeric_limits<int64_t>::min();
+
+class UOp {
+ public:
+  constexpr UOp() = default;
+  constexpr UOp(const Node* node) : node_(const_cast<Node*>(node)) {}
+  const Node* operator->() const { return node_; }
+  const Node& operator*() const { return *node_; }
+  Node* get() const { return node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  bool operator==(const UOp& o) const { return node_ == o.node_; }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+// One axis: a number, or a symbolic index expression of the same graph with 1 <= value <= its hi.
+struct Dim {
+  int64_t size = 0;  // the upper bound when symbolic
+  UOp symbol;
+  Dim() = default;
+  Dim(int64_t n) : size(n) {}
+  explicit Dim(UOp expression);
+  bool is_symbolic() const { return static_cast<bool>(symbol); }
+  bool operator==(const Dim& o) const { return size == o.size && symbol == o.symbol; }
+};
+
+struct Shape {
+  uint64_t hash;
+  std::vector<Dim> dims;
+  bool symbolic;
+  int rank() const { return static_cast<int>(dims.size()); }
+  const Dim& operator[](int i) const { return dims[static_cast<size_t>(i)]; }
+  int64_t count() const;  // elements; the upper bound when symbolic
+  std::vector<int64_t> sizes() const;
+};
+void append(std::string& out, const Dim& d);
+void append(std::string& out, const Shape& s);
+
+struct Node {
+  uint64_t hash;             // structural, creation-independent
+  Op op;
+  DType dtype;
+  uint8_t device;            // id of an interned device list; 0: any
+  uint8_t flags;
+  uint32_t nsrc;
+  Arg arg;
+  int64_t lo, hi;            // interval of integers (saturated); INT64_MIN/MAX otherwise
+  uint64_t ranges;           // bit s: depends on the open range of slot s
+  const Shape* shape;        // null for effects
+  uint32_t id;               // dense within its graph, for side columns
+  uint32_t provenance;       // outside identity: who made it first (ir/provenance.h)
+  mutable std::atomic<uint32_t> refs;   // tensor graph only
+  uint32_t stamps;           // rule sets for which this node is a normal form
+  mutable std::atomic<Node*> realized;  // tensor graph only: the Buffer that holds this value now
+  Node* next;                // intern table chain
+  Node* sources[];           // trailing
+
+  // Flag: the value may be Invalid, so its interval speaks only of the valid case.
+  static constexpr uint8_t kPoisoned = 1;
+
+  std::span<Node* const> src() const { return {sources, nsrc}; }
+  UOp src(uint32_t i) const { return sources[i]; }
+  const std::vector<int64_t>& ints() const { return arg.object->ints; }
+  int64_t ints(size_t i) const { return arg.object->ints[i]; }
+  bool is(Op o) const { return op == o; }
+  bool is_const(int64_t v) const { return op == Op::Const && !is_float(dtype) && arg.i == v; }
+};
+
+bool is_const(UOp u);                   // a Const of any dtype
+bool is_const(UOp u, double value);     // with that value; -0.0 is not 0.0
+
+// Range arguments.
+enum class Role : uint8_t { Loop, Reduce, Thread, Upcast, Unroll, Lane, Global, Local, Group };
+const char* name(Role role);
+bool parse_role(std::string_view text, Role* role);
+inline int range_slot(UOp r) { return static_cast<int>(r->ints(0)); }
+inline Role range_role(UOp r) { return static_cast<Role>(r->ints(1)); }
+
+// Memory spaces of Param, Stage and Reg.
+enum class Space : uint8_t { Global, Local, Register };
+
+// Counted handle on a node of the tensor graph.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(UOp u);                       // takes a count
+  static Ref adopt(Node* node);              // takes over a count already held
+  Ref(const Ref& o);
+  Ref(Ref&& o) noexcept : node_(o.node_) { o.node_ = nullptr; }
+  Ref& operator=(Ref o) noexcept { std::swap(node_, o.node_); return *this; }
+  ~Ref();
+  const Node* operator->() const { return node_; }
+  const Node& operator*() const { return *node_; }
+  operator UOp() const { return UOp(node_); }
+  Node* get() const { return node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  bool operator==(const Ref& o) const { return node_ == o.node_; }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+}  // namespace mote

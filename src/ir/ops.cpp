@@ -1,0 +1,27 @@
+#include "ir/ops.h"
+
+namespace mote {
+
+const OpRow op_rows[kOps] = {
+#define OP(name, arity, traits, argument, meaning) {#name, arity, traits, ArgKind::argument, meaning},
+#include "ir/ops.def"
+#undef OP
+};
+
+bool parse_op(std::string_view text, Op* op) {
+  for (int i = 0; i < kOps; ++i)
+    if (text == op_rows[i].name) {
+      *op = static_cast<Op>(i);
+      return true;
+    }
+  return false;
+}
+
+OpSet ops_with(Trait trait) {
+  OpSet set;
+  for (int i = 0; i < kOps; ++i)
+    if (op_rows[i].traits & trait) set.bits |= 1ull << i;
+  return set;
+}
+
+}  // namespace mote

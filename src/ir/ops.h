@@ -1,0 +1,60 @@
+// The op table: what every op is, in one row each (ops.def).
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace mote {
+
+enum class Op : uint8_t {
+#define OP(name, arity, traits, argument, meaning) name,
+#include "ir/ops.def"
+#undef OP
+};
+
+constexpr int kOps = 0
+#define OP(name, arity, traits, argument, meaning) +1
+#include "ir/ops.def"
+#undef OP
+    ;
+static_assert(kOps <= 64, "an op set is one machine word");
+
+enum Trait : uint16_t {
+  Leaf = 1, Movement = 2, Alu = 4, Commutes = 8, Assoc = 16, Compares = 32, Float = 64,
+  Integer = 128, Curve = 256, Folds = 512, Memory = 1024, Effect = 2048, Moves = 4096,
+};
+
+enum class ArgKind : uint8_t { None, Int, Value, Object, Handle };
+
+struct OpRow {
+  const char* name;
+  int arity;
+  uint16_t traits;
+  ArgKind arg;
+  const char* meaning;
+};
+
+extern const OpRow op_rows[kOps];
+inline const OpRow& row(Op op) { return op_rows[static_cast<int>(op)]; }
+inline const char* name(Op op) { return row(op).name; }
+inline bool has(Op op, Trait trait) { return row(op).traits & trait; }
+bool parse_op(std::string_view text, Op* op);
+
+// A set of ops in one word.
+struct OpSet {
+  uint64_t bits = 0;
+  constexpr OpSet() = default;
+  constexpr OpSet(Op op) : bits(1ull << static_cast<int>(op)) {}
+  constexpr OpSet(std::initializer_list<Op> ops) {
+    for (Op op : ops) bits |= 1ull << static_cast<int>(op);
+  }
+  constexpr bool has(Op op) const { return bits >> static_cast<int>(op) & 1; }
+  constexpr OpSet operator|(OpSet o) const {
+    OpSet s;
+    s.bits = bits | o.bits;
+    return s;
+  }
+};
+OpSet ops_with(Trait trait);
+
+}  // namespace mote

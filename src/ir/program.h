@@ -1,0 +1,19 @@
+// A lowered kernel; its form is specified in lower/lower.h.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/node.h"
+
+namespace mote {
+
+struct Program {
+  UOp linear;                  // lives in the arena it was lowered in
+  std::string name;            // e.g. "r_512_32_24_24_25": loops of the kernel
+  int params = 0;              // Param slots 0..params-1
+  std::vector<UOp> vars;       // Vars in the order of the kernel's scalar arguments
+  int64_t thread_extent = 1;   // of the Thread range; 1: no such range
+  bool threaded = false;
+};
+
+}  // namespace mote

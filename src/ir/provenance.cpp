@@ -1,0 +1,93 @@
+#include "ir/provenance.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace mote {
+
+namespace {
+
+struct Open {
+  const char* method = "";
+  const char* module = "";
+  const char* file = nullptr;
+  uint32_t line = 0;
+  uint32_t id = 0;  // of the open call; 0 until a node asks for it
+};
+thread_local Open open_call;
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, uint32_t> ids;
+  std::vector<Provenance*> rows{new Provenance{}};  // never freed: nodes and kernels name them
+};
+Table& table() {
+  static Table* t = new Table;
+  return *t;
+}
+
+std::string place_of_open_call() {
+  if (!open_call.file) return "";
+  return text(" (", open_call.file, ":", open_call.line, ")");
+}
+[[maybe_unused]] const bool hooked = (error_place = place_of_open_call, true);
+
+}  // namespace
+
+CallScope::CallScope(const char* method, const std::source_location& where)
+    : outermost_(open_call.file == nullptr) {
+  if (!outermost_) return;
+  open_call.method = method;
+  open_call.file = where.file_name();
+  open_call.line = where.line();
+  open_call.id = 0;
+}
+
+CallScope::~CallScope() {
+  if (!outermost_) return;
+  open_call.method = "";
+  open_call.file = nullptr;
+  open_call.id = 0;
+}
+
+ModuleScope::ModuleScope(const char* module) : before_(open_call.module) {
+  open_call.module = module;
+}
+ModuleScope::~ModuleScope() { open_call.module = before_; }
+
+ProvenanceScope::ProvenanceScope(uint32_t id) : before_(open_call.id) { open_call.id = id; }
+ProvenanceScope::~ProvenanceScope() { open_call.id = before_; }
+
+uint32_t current_provenance() {
+  if (open_call.id || !open_call.file) return open_call.id;
+  // File, method and module names are literals: their addresses identify them within a process.
+  uint64_t key = mix(mix(reinterpret_cast<uintptr_t>(open_call.file), open_call.line),
+                     mix(reinterpret_cast<uintptr_t>(open_call.method),
+                         reinterpret_cast<uintptr_t>(open_call.module)));
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  auto [it, fresh] = t.ids.try_emplace(key, static_cast<uint32_t>(t.rows.size()));
+  if (fresh)
+    t.rows.push_back(
+        new Provenance{open_call.method, open_call.module, open_call.file, open_call.line});
+  return open_call.id = it->second;
+}
+
+const Provenance& provenance(uint32_t id) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  return *t.rows[id];
+}
+
+const char* current_method() { return open_call.method; }
+
+std::string place(uint32_t id) {
+  const Provenance& p = provenance(id);
+  return p.line ? text(p.file, ":", p.line) : "";
+}
+
+}  // namespace mote

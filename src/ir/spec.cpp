@@ -1,0 +1,354 @@
+#include "ir/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "ir/graph.h"
+#include "ir/print.h"
+
+namespace mote {
+
+namespace {
+
+struct SpecRule {
+  OpSet ops;
+  const char* says;
+  bool (*holds)(UOp);
+};
+
+bool sources_have(UOp u, DType d) {
+  return std::ranges::all_of(u->src(), [&](const Node* s) { return s->dtype == d; });
+}
+
+OpSet without(OpSet set, OpSet gone) {
+  set.bits &= ~gone.bits;
+  return set;
+}
+
+bool is_whole(DType d) { return is_int(d) || d == DType::boolean; }
+
+bool representable(UOp u) {
+  if (u->dtype == DType::none) return false;
+  if (!is_float(u->dtype)) return wrap_to(u->dtype, u->arg.i) == u->arg.i;
+  return u->arg.f != u->arg.f || round_to(u->dtype, u->arg.f) == u->arg.f;
+}
+
+bool folds(Op op) {
+  return OpSet{Op::Add, Op::Mul, Op::Max, Op::Min, Op::And, Op::Or, Op::Xor}.has(op);
+}
+
+bool valid_dtypes(UOp u) {
+  if (u->is(Op::Where)) return u->src(1)->dtype == u->dtype && u->src(2)->dtype == u->dtype;
+  if (has(u->op, Compares)) return sources_have(u, u->src(0)->dtype) && u->dtype == DType::boolean;
+  if (u->is(Op::Cast) || u->is(Op::Bitcast)) return u->dtype != DType::none;
+  return sources_have(u, u->dtype) && u->dtype != DType::none;
+}
+
+// A list of distinct axes of the first source.
+bool are_axes(UOp u, std::span<const int64_t> axes) {
+  uint64_t seen = 0;
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= u->src(0)->shape->rank() || (seen >> axis & 1)) return false;
+    seen |= uint64_t{1} << axis;
+  }
+  return true;
+}
+
+bool expands(UOp u) {
+  const std::vector<Dim>&from = u->src(0)->shape->dims, &to = u->shape->dims;
+  if (from.empty()) return true;
+  if (from.size() != to.size()) return false;
+  for (size_t i = 0; i < to.size(); ++i)
+    if (from[i] != to[i] && from[i] != Dim(1)) return false;
+  return true;
+}
+
+// The entries of Pad and Shrink come in pairs; `fits` judges those that are numbers.
+bool pairs_fit(UOp u, bool (*fits)(int64_t begin, int64_t end, int64_t size)) {
+  const std::vector<Dim>& dims = u->src(0)->shape->dims;
+  const std::vector<Dim> list = list_dims(u);
+  if (list.size() != 2 * dims.size()) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Dim &begin = list[2 * i], &end = list[2 * i + 1];
+    if (begin.is_symbolic() || end.is_symbolic()) continue;
+    if (!fits(begin.size, end.size, dims[i].size)) return false;
+  }
+  return true;
+}
+
+bool same_count(UOp u) {
+  const Shape &from = *u->src(0)->shape, &to = *u->shape;
+  return from.symbolic || to.symbolic || from.count() == to.count();
+}
+
+bool is_version(UOp u) { return u->is(Op::Buffer) || u->is(Op::Param) || u->is(Op::After); }
+
+bool is_view(UOp u) {
+  while (has(u->op, Movement) && !u->is(Op::Pad)) u = u->src(0);
+  return is_version(u);
+}
+
+bool fills(UOp value, const Shape& target) {
+  return value->shape && (value->shape->dims.empty() || value->shape->dims == target.dims);
+}
+
+bool all_ranges(std::span<Node* const> src) {
+  return std::ranges::all_of(src, [](const Node* s) { return s->op == Op::Range; });
+}
+
+const OpSet every{};  // no bits: all ops
+
+const SpecRule everywhere[] = {
+    {every, "an op has as many sources as its row says",
+     [](UOp u) { return row(u->op).arity < 0 || row(u->op).arity == static_cast<int>(u->nsrc); }},
+    {Op::Const, "a Const holds a value of its dtype", representable},
+    {Op::Invalid, "Invalid is an index", [](UOp u) { return u->dtype == DType::index; }},
+    {Op::Var, "a Var is an integer with lo <= hi, and its value between them",
+     [](UOp u) {
+       const auto& v = u->ints();
+       return is_int(u->dtype) && v.size() == 4 && v[0] <= v[1] &&
+              (!v[2] || (v[0] <= v[3] && v[3] <= v[1]));
+     }},
+    {Op::Param, "a Param says slot, size, space and device",
+     [](UOp u) { return u->ints().size() == 4; }},
+    {ops_with(Alu), "sources of an elementwise op have its dtype", valid_dtypes},
+    {ops_with(Float), "an op of floats takes floats",
+     [](UOp u) { return is_float(u->src(0)->dtype); }},
+    {ops_with(Integer), "an op of integers takes integers or bools",
+     [](UOp u) { return is_whole(u->src(0)->dtype); }},
+    {Op::Where, "Where chooses by a bool",
+     [](UOp u) { return u->src(0)->dtype == DType::boolean; }},
+    {Op::Bitcast, "Bitcast keeps the size of an element",
+     [](UOp u) { return size_of(u->dtype) == size_of(u->src(0)->dtype); }},
+    {Op::Threefry, "Threefry works on u64", [](UOp u) { return u->dtype == DType::u64; }},
+    {Op::Reduce, "Reduce folds values of its dtype with an associative op",
+     [](UOp u) {
+       return u->nsrc > 0 && !u->ints().empty() && folds(static_cast<Op>(u->ints(0))) &&
+              u->src(0)->dtype == u->dtype;
+     }},
+};
+
+const SpecRule tensor_rules[] = {
+    {OpSet{Op::Buffer, Op::Param}, "memory holds no index",
+     [](UOp u) { return u->dtype != DType::index && u->dtype != DType::none; }},
+    {Op::Iota, "Iota is an index with one size",
+     [](UOp u) { return u->dtype == DType::index && u->ints().size() == 1; }},
+    {ops_with(Movement), "movement keeps the dtype of an array",
+     [](UOp u) { return u->nsrc > 0 && u->src(0)->shape && u->src(0)->dtype == u->dtype; }},
+    {Op::Reshape, "Reshape keeps the number of elements", same_count},
+    {Op::Permute, "Permute lists every axis once",
+     [](UOp u) {
+       return static_cast<int>(u->ints().size()) == u->src(0)->shape->rank() &&
+              are_axes(u, u->ints());
+     }},
+    {Op::Expand, "Expand repeats axes of size 1, or a scalar", expands},
+    {Op::Pad, "Pad adds nothing negative",
+     [](UOp u) {
+       return pairs_fit(u, [](int64_t before, int64_t after, int64_t) {
+         return before >= 0 && after >= 0;
+       });
+     }},
+    {Op::Shrink, "Shrink stays inside",
+     [](UOp u) {
+       return pairs_fit(u, [](int64_t begin, int64_t end, int64_t size) {
+         return 0 <= begin && begin <= end && end <= size;
+       });
+     }},
+    {Op::Flip, "Flip lists axes once", [](UOp u) { return are_axes(u, u->ints()); }},
+    {Op::Reduce, "a tensor's Reduce lists axes once",
+     [](UOp u) { return u->nsrc == 1 && are_axes(u, std::span(u->ints()).subspan(1)); }},
+    {Op::Store, "Store writes a value of the same dtype and shape to a view of a buffer's version",
+     [](UOp u) {
+       return u->nsrc >= 2 && is_view(u->src(0)) && u->src(0)->dtype == u->src(1)->dtype &&
+              fills(u->src(1), *u->src(0)->shape);
+     }},
+    {Op::After, "After follows a buffer's version by Stores",
+     [](UOp u) {
+       return u->nsrc >= 2 && is_version(u->src(0)) && u->dtype == u->src(0)->dtype &&
+              std::ranges::all_of(u->src().subspan(1),
+                                  [](const Node* s) { return s->op == Op::Store; });
+     }},
+    {OpSet{Op::Copy, Op::Contiguous, Op::Detach}, "a moved value keeps its dtype",
+     [](UOp u) { return u->dtype == u->src(0)->dtype; }},
+};
+
+const SpecRule kernel_rules[] = {
+    {Op::Range, "a Range is an index that counts to an index, with a slot below 64 and a role",
+     [](UOp u) {
+       return u->dtype == DType::index && u->src(0)->dtype == DType::index &&
+              u->ints().size() == 2 && range_slot(u) >= 0 && range_slot(u) < 64;
+     }},
+    {Op::Reduce, "a kernel's Reduce runs over ranges",
+     [](UOp u) { return u->ints().size() == 1 && u->nsrc > 1 && all_ranges(u->src().subspan(1)); }},
+    {Op::Index, "Index finds a place of a memory (or what is there) by an index",
+     [](UOp u) {
+       return OpSet{Op::Param, Op::Stage}.has(u->src(0)->op) &&
+              u->src(0)->dtype == u->dtype && u->src(1)->dtype == DType::index;
+     }},
+    {Op::Store, "Store writes a value to a place of its dtype",
+     [](UOp u) {
+       return u->nsrc == 2 && u->src(0)->is(Op::Index) && u->src(0)->dtype == u->src(1)->dtype;
+     }},
+    {Op::Stage, "Stage keeps a value over ranges",
+     [](UOp u) {
+       return u->nsrc >= 1 && u->ints().size() == 1 && u->dtype == u->src(0)->dtype &&
+              all_ranges(u->src().subspan(1));
+     }},
+    {Op::End, "End closes the ranges of a Store",
+     [](UOp u) {
+       return u->nsrc >= 1 && u->src(0)->is(Op::Store) && all_ranges(u->src().subspan(1));
+     }},
+    {Op::Sink, "a kernel is a Sink of effects with no range left open",
+     [](UOp u) {
+       return u->nsrc >= 1 && u->ranges == 0 && std::ranges::all_of(u->src(), [](const Node* s) {
+         return s->op == Op::End || s->op == Op::Store;
+       });
+     }},
+};
+
+bool is_tile_range(const Node* n) {
+  if (n->op != Op::Range) return false;
+  const Role r = range_role(n);
+  return r == Role::Upcast || r == Role::Unroll || r == Role::Lane;
+}
+
+bool is_register(UOp u) {
+  while (u->is(Op::After)) u = u->src(0);
+  return u->is(Op::Reg);
+}
+
+bool is_place(UOp u, DType d) { return (u->is(Op::Index) || is_register(u)) && u->dtype == d; }
+
+bool gated_from(UOp u, uint32_t gate) {
+  return u->nsrc == gate || (u->nsrc == gate + 1 && u->src(gate)->dtype == DType::boolean);
+}
+
+bool is_statement(const Node* n) {
+  if (n->op == Op::Range) return !is_tile_range(n);
+  return has(n->op, Alu) || OpSet{Op::Load, Op::Reduce, Op::Store, Op::End}.has(n->op);
+}
+
+// A statement whose result others use. An End only says which effects are over.
+bool is_definition(UOp u) { return is_statement(u.get()) && !u->is(Op::End); }
+
+// Every statement comes once, after those it uses; loops nest.
+bool well_ordered(UOp linear) {
+  std::unordered_set<const Node*> done;
+  std::vector<const Node*> open;
+  for (const Node* s : linear->src()) {
+    if (!is_statement(s) || done.count(s)) return false;
+    const std::vector<UOp> uses(s->src().begin(), s->src().end());
+    for (UOp used : toposort(uses, [](UOp u) { return !is_definition(u); }))
+      if (is_definition(used) && !done.count(used.get())) return false;
+    if (s->op == Op::Range) open.push_back(s);
+    if (s->op == Op::End) {
+      if (open.empty() || open.back() != s->src().back()) return false;
+      open.pop_back();
+    }
+    done.insert(s);
+  }
+  return open.empty();
+}
+
+const SpecRule program_rules[] = {
+    {every, "no index is left", [](UOp u) { return u->dtype != DType::index; }},
+    {Op::Range, "a Range counts to an integer of its dtype; a tile's extent is a constant",
+     [](UOp u) {
+       return is_int(u->dtype) && u->src(0)->dtype == u->dtype && range_slot(u) >= 0 &&
+              range_slot(u) < 64 && (!is_tile_range(u.get()) || u->src(0)->is(Op::Const));
+     }},
+    {Op::Index, "Index finds a place of a Param by an integer",
+     [](UOp u) {
+       return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype &&
+              is_int(u->src(1)->dtype);
+     }},
+    {Op::Reg, "a Reg has a slot and tile ranges",
+     [](UOp u) {
+       return u->ints().size() == 1 && std::ranges::all_of(u->src(), is_tile_range);
+     }},
+    {Op::Load, "Load reads a place or a register of its dtype",
+     [](UOp u) { return u->nsrc > 0 && is_place(u->src(0), u->dtype) && gated_from(u, 1); }},
+    {Op::Store, "Store writes a value to a place or a register of its dtype",
+     [](UOp u) {
+       return u->nsrc > 1 && is_place(u->src(0), u->src(1)->dtype) && gated_from(u, 2);
+     }},
+    {Op::Reduce, "a Reduce that is left folds tile ranges",
+     [](UOp u) { return std::ranges::all_of(u->src().subspan(1), is_tile_range); }},
+    {Op::After, "After follows a register by effects",
+     [](UOp u) { return u->nsrc > 1 && is_register(u) && u->dtype == u->src(0)->dtype; }},
+    {Op::End, "End closes loops",
+     [](UOp u) {
+       return u->nsrc > 1 && all_ranges(u->src().subspan(1)) &&
+              std::ranges::none_of(u->src().subspan(1), is_tile_range);
+     }},
+    {Op::Linear, "statements come once, after what they use, in nested loops", well_ordered},
+};
+
+struct StageRow {
+  const char* name;
+  OpSet ops;
+  OpSet root;  // no bits: any
+  std::span<const SpecRule> rules;
+};
+
+const StageRow stage_rows[] = {
+    {"tensor",
+     ops_with(Movement) | ops_with(Alu) | ops_with(Moves) |
+         OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,
+               Op::After, Op::Sink},
+     every, tensor_rules},
+    {"kernel",
+     ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
+                           Op::Index, Op::Store, Op::Stage, Op::End, Op::Sink},
+     Op::Sink, kernel_rules},
+    {"program",
+     without(ops_with(Alu), {Op::FloorDiv, Op::FloorMod}) |
+         OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Reduce, Op::Index, Op::Load, Op::Store,
+               Op::Reg, Op::After, Op::End, Op::Linear},
+     Op::Linear, program_rules},
+};
+
+bool applies(OpSet set, Op op) { return set.bits == 0 || set.has(op); }
+
+// The end of a graph's text: the node in question and what it was made of.
+std::string last_lines(const std::string& text, int count) {
+  size_t at = text.size();
+  while (at > 0 && count-- > 0) {
+    at = text.rfind('\n', at - 2);
+    if (at == std::string::npos) return text;
+  }
+  return "...\n" + text.substr(at + 1);
+}
+
+[[noreturn]] void violated(UOp u, const char* stage, const char* pass, std::string_view rule) {
+  fail(ErrorKind::Internal, text("internal error: after ", pass, ", in the ", stage,
+                                 " stage: ", rule, "; broken by the last line of\n",
+                                 last_lines(print(u), 30)));
+}
+
+void check_rules(UOp u, std::span<const SpecRule> rules, const char* stage, const char* pass) {
+  for (const SpecRule& r : rules)
+    if (applies(r.ops, u->op) && !r.holds(u)) violated(u, stage, pass, r.says);
+}
+
+}  // namespace
+
+const char* name(Stage stage) { return stage_rows[static_cast<int>(stage)].name; }
+
+void verify(UOp root, Stage stage, const char* pass) {
+  const StageRow& s = stage_rows[static_cast<int>(stage)];
+  if (!applies(s.root, root->op)) violated(root, s.name, pass, "this op is no root");
+  std::array<UOp, 64> by_slot;
+  for (UOp u : toposort(root)) {
+    if (!s.ops.has(u->op)) violated(u, s.name, pass, "this op does not belong here");
+    check_rules(u, everywhere, s.name, pass);
+    check_rules(u, s.rules, s.name, pass);
+    if (!u->is(Op::Range)) continue;
+    UOp& other = by_slot[static_cast<size_t>(range_slot(u))];
+    if (other && other != u) violated(u, s.name, pass, "two ranges of one kernel share a slot");
+    other = u;
+  }
+}
+
+}  // namespace mote

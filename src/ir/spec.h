@@ -1,0 +1,20 @@
+// What a graph may look like between stages: tables of rules, checked node by node in tests and
+// debug builds.
+#pragma once
+#include "ir/node.h"
+
+namespace mote {
+
+enum class Stage : uint8_t {
+  Tensor,   // what the user wrote: whole arrays, movement, versions of buffers
+  Kernel,   // after schedule: Sink(End(Store(Index(Param, position), value), ranges...)...);
+            // an Index read as a value is what is at that place
+  Program,  // after lower: a Linear of statements (lower/lower.h)
+};
+const char* name(Stage stage);
+
+// Throws an Internal error that names the pass, the rule and the first node that breaks it, printed
+// with what is below it. No recursion; linear in the graph.
+void verify(UOp root, Stage stage, const char* pass);
+
+}  // namespace mote

@@ -1,0 +1,320 @@
+// Loops, accumulators and order. Every loop range owns one block; a node stands in the block of the
+// innermost loop it depends on, so everything is hoisted as far as it can be.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "lower/lower.h"
+
+namespace mote {
+
+namespace {
+
+UOp identity(Op op, DType d) {
+  if (op == Op::Add) return constant(d, 0);
+  if (op == Op::Mul) return constant(d, 1);
+  const bool most = op == Op::Min;  // the identity of Min is the largest value
+  if (is_float(d)) return constant(d, most ? HUGE_VAL : -HUGE_VAL);
+  if (d == DType::u64) return make(Op::Const, d, {}, Arg::of(most ? int64_t{-1} : int64_t{0}));
+  return constant(d, most ? row(d).hi : row(d).lo);
+}
+
+struct Block {
+  UOp range;                     // empty: the whole program
+  Block* parent = nullptr;
+  int depth = 0;
+  struct Item {
+    UOp statement;
+    Block* block = nullptr;
+  };
+  std::vector<Item> items;
+  std::vector<UOp> stores;       // after everything else: loads of the same place come first
+  Block* chain = nullptr;        // the next output loop
+};
+
+// Reduces over the same loops in the same place share one nest.
+struct Group {
+  std::vector<UOp> members;
+  std::vector<UOp> loops;
+  uint64_t outside = 0;
+  bool emitted = false;
+};
+
+class Linearizer {
+ public:
+  explicit Linearizer(UOp body) : body_(body) {}
+
+  UOp run() {
+    split_shared_loops();
+    find_loops();
+    for (UOp n : group_order()) place(n);
+    for (Node* end : body_->src()) place_store(UOp(end));
+    std::vector<UOp> out;
+    flatten(&root_, out);
+    return make(Op::Linear, DType::none, out, body_->arg);
+  }
+
+ private:
+  UOp body_;
+  Block root_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Block* by_slot_[64] = {};
+  uint64_t loop_slots_ = 0;
+  std::vector<Group> groups_;
+  std::unordered_map<const Node*, size_t> group_of_;
+  std::unordered_map<const Node*, Node*> done_;
+  int next_reg_ = 0;
+
+  static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+
+  static std::vector<UOp> loops_of(UOp n) {
+    std::vector<UOp> loops;
+    for (uint32_t i = 1; i < n->nsrc; ++i)
+      if (is_loop(n->src(i))) loops.push_back(n->src(i));
+    return loops;
+  }
+
+  // Two reduces may use one range only if they stand in the same place and neither needs the other.
+  void split_shared_loops() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      uint64_t used = 0;
+      std::vector<UOp> order = toposort(body_);
+      for (UOp n : order)
+        if (n->is(Op::Range)) used |= 1ull << range_slot(n);
+      std::vector<UOp> seen;
+      for (UOp n : order) {
+        if (!n->is(Op::Reduce)) continue;
+        for (UOp other : seen)
+          if (clash(other, n)) {
+            body_ = with_own_loops(n, used);
+            changed = true;
+            break;
+          }
+        if (changed) break;
+        seen.push_back(n);
+      }
+    }
+  }
+
+  static bool clash(UOp a, UOp b) {
+    std::vector<UOp> x = loops_of(a), y = loops_of(b);
+    bool shared = std::ranges::any_of(x, [&](UOp r) { return std::ranges::count(y, r) > 0; });
+    if (!shared) return false;
+    if (x != y || a->ranges != b->ranges) return true;
+    std::vector<UOp> below = toposort(b);
+    return std::ranges::count(below, a) > 0;
+  }
+
+  UOp with_own_loops(UOp n, uint64_t used) {
+    std::vector<std::pair<UOp, UOp>> map;
+    for (UOp r : loops_of(n)) {
+      int slot = std::countr_one(used);
+      ensure(slot < 64, "a kernel with more than 64 loops");
+      used |= 1ull << slot;
+      map.emplace_back(r, range(slot, r->src(0), range_role(r)));
+    }
+    std::pair<UOp, UOp> whole[] = {{n, substitute(n, map)}};
+    return substitute(body_, whole);
+  }
+
+  Block* new_block(UOp range, Block* parent) {
+    Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
+    b->range = range;
+    b->parent = parent;
+    b->depth = parent->depth + 1;
+    by_slot_[range_slot(range)] = b;
+    loop_slots_ |= 1ull << range_slot(range);
+    return b;
+  }
+
+  Block* home(uint64_t slots) {
+    Block* innermost = &root_;
+    for (uint64_t rest = slots & loop_slots_; rest; rest &= rest - 1) {
+      Block* b = by_slot_[std::countr_zero(rest)];
+      if (b->depth > innermost->depth) innermost = b;
+    }
+    return innermost;
+  }
+
+  void find_loops() {
+    std::vector<UOp> outer;
+    for (Node* end : body_->src())
+      for (UOp r : loops_of(UOp(end)))
+        if (!std::ranges::count(outer, r)) outer.push_back(r);
+    std::ranges::stable_sort(outer, {}, [](UOp r) {
+      return range_slot(r) - (range_role(r) == Role::Thread ? 64 : 0);
+    });
+    Block* at = &root_;
+    for (UOp r : outer) at = at->chain = new_block(r, at);
+
+    std::vector<UOp> order = toposort(body_);
+    // Outer reduces first, so that an inner one finds the loops it stands in.
+    for (size_t i = order.size(); i-- > 0;) {
+      UOp n = order[i];
+      if (!n->is(Op::Reduce)) continue;
+      std::vector<UOp> loops = loops_of(n);
+      if (loops.empty()) continue;
+      size_t g = 0;
+      while (g < groups_.size() && groups_[g].loops != loops) ++g;
+      if (g == groups_.size()) {
+        groups_.push_back({{}, loops, n->ranges, false});
+        Block* parent = home(n->ranges);
+        for (UOp r : loops) parent = new_block(r, parent);
+      }
+      groups_[g].members.push_back(n);
+      group_of_[n.get()] = g;
+    }
+  }
+
+  // Sources first, where a reduce needs the sources of its whole group.
+  std::vector<UOp> group_order() {
+    std::vector<UOp> order;
+    std::unordered_map<const Node*, bool> seen;
+    std::vector<std::pair<UOp, bool>> stack;
+    for (uint32_t i = body_->nsrc; i-- > 0;) stack.emplace_back(body_->src(i), false);
+    while (!stack.empty()) {
+      auto [n, ready] = stack.back();
+      stack.pop_back();
+      if (ready) {
+        order.push_back(n);
+        continue;
+      }
+      if (!seen.emplace(n.get(), true).second) continue;
+      stack.emplace_back(n, true);
+      auto it = group_of_.find(n.get());
+      std::vector<UOp> members{n};
+      if (it != group_of_.end()) members = groups_[it->second].members;
+      for (UOp m : members)
+        for (uint32_t i = m->nsrc; i-- > 0;) stack.emplace_back(m->src(i), false);
+    }
+    return order;
+  }
+
+  UOp mapped(UOp n) { return done_.at(n.get()); }
+
+  UOp rebuilt(UOp n) {
+    std::vector<Node*> src;
+    for (Node* s : n->src()) src.push_back(done_.at(s));
+    return n->nsrc ? with_src(n, src) : n;
+  }
+
+  void place(UOp n) {
+    if (has(n->op, Effect) || n->is(Op::Store)) return;
+    auto it = group_of_.find(n.get());
+    if (it != group_of_.end()) {
+      Group& g = groups_[it->second];
+      if (!g.emitted) place_group(g);
+      return;
+    }
+    UOp now = rebuilt(n);
+    done_[n.get()] = now.get();
+    bool statement = has(now->op, Alu) || now->is(Op::Load) || now->is(Op::Reduce);
+    if (statement) home(n->ranges)->items.push_back({now, nullptr});
+  }
+
+  // Registers before the loops, one step in the innermost, the result after them.
+  void place_group(Group& g) {
+    g.emitted = true;
+    Block* outside = home(g.outside);
+    Block* inner = by_slot_[range_slot(g.loops.back())];
+    Block* outermost = by_slot_[range_slot(g.loops.front())];
+    std::vector<UOp> regs, updates;
+    for (UOp m : g.members) {
+      Op op = static_cast<Op>(m->ints(0));
+      UOp value = mapped(m->src(0));
+      std::vector<UOp> unrolled, lanes;
+      for (uint32_t i = 1; i < m->nsrc; ++i) {
+        if (is_loop(m->src(i))) continue;
+        (range_role(m->src(i)) == Role::Unroll ? unrolled : lanes).push_back(m->src(i));
+      }
+      if (!unrolled.empty()) {
+        value = reduce_over(op, value, unrolled);
+        inner->items.push_back({value, nullptr});
+      }
+      std::vector<UOp> tile;
+      for (UOp r : open_ranges(value))
+        if (is_tile(range_role(r))) tile.push_back(r);
+      int64_t slot[] = {next_reg_++};
+      UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
+      UOp start = make(Op::Store, DType::none, {reg, identity(op, m->dtype)});
+      outside->items.push_back({start, nullptr});
+      UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
+      UOp next = binary(op, before, value);
+      inner->items.push_back({before, nullptr});
+      inner->items.push_back({next, nullptr});
+      UOp update = make(Op::Store, DType::none, {reg, next});
+      inner->stores.push_back(update);
+      regs.push_back(reg);
+      updates.push_back(update);
+    }
+    for (size_t i = g.loops.size(); i-- > 1;)
+      by_slot_[range_slot(g.loops[i - 1])]->items.push_back(
+          {UOp(), by_slot_[range_slot(g.loops[i])]});
+    outside->items.push_back({UOp(), outermost});
+    for (size_t i = 0; i < g.members.size(); ++i)
+      finish(g, g.members[i], regs[i], updates[i], outside);
+  }
+
+  void finish(const Group& g, UOp member, UOp reg, UOp update, Block* outside) {
+    std::vector<UOp> src{update};
+    for (UOp r : g.loops) src.push_back(mapped(r));
+    UOp end = make(Op::End, DType::none, src);
+    UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {reg, end})});
+    outside->items.push_back({result, nullptr});
+    std::vector<UOp> tile;
+    for (uint32_t i = 1; i < member->nsrc; ++i) {
+      UOp r = member->src(i);
+      if (!is_loop(r) && range_role(r) != Role::Unroll) tile.push_back(r);
+    }
+    if (!tile.empty()) {
+      result = reduce_over(static_cast<Op>(member->ints(0)), result, tile);
+      outside->items.push_back({result, nullptr});
+    }
+    done_[member.get()] = result.get();
+  }
+
+  void place_store(UOp end) {
+    UOp s = end->src(0);
+    std::vector<UOp> src;
+    for (Node* n : s->src()) src.push_back(UOp(done_.at(n)));
+    uint64_t slots = 0;
+    for (UOp r : loops_of(end)) slots |= 1ull << range_slot(r);
+    home(slots)->stores.push_back(make(Op::Store, DType::none, src));
+  }
+
+  void flatten(Block* root, std::vector<UOp>& out) {
+    struct At {
+      Block* block;
+      size_t next;
+    };
+    std::vector<At> stack{{root, 0}};
+    while (!stack.empty()) {
+      At& at = stack.back();
+      Block* b = at.block;
+      if (at.next == 0 && b->range) out.push_back(b->range);
+      size_t i = at.next++;
+      if (i < b->items.size()) {
+        if (b->items[i].block) stack.push_back({b->items[i].block, 0});
+        else out.push_back(b->items[i].statement);
+        continue;
+      }
+      if (i == b->items.size() && b->chain) {
+        stack.push_back({b->chain, 0});
+        continue;
+      }
+      for (UOp s : b->stores) out.push_back(s);
+      if (b->range) out.push_back(make(Op::End, DType::none, {out.back(), b->range}));
+      stack.pop_back();
+    }
+  }
+};
+
+}  // namespace
+
+UOp linearize(UOp body) { return Linearizer(body).run(); }
+
+}  // namespace mote

@@ -1,0 +1,73 @@
+// Reads become Loads; gates leave the positions.
+#include <unordered_map>
+
+#include "algebra/algebra.h"
+#include "lower/lower.h"
+
+namespace mote {
+
+namespace {
+
+bool is_zero(UOp u) { return is_const(u) && (is_float(u->dtype) ? is_const(u, 0.0) : u->arg.i == 0); }
+
+// where(c, load, 0) is the load itself when its gate already says c.
+UOp drop_implied_gate(UOp c, UOp a, UOp b) {
+  if (!a->is(Op::Load) || a->nsrc != 2 || !is_zero(b)) return {};
+  UOp gate = a->src(1);
+  return simplify(gate & c) == gate ? a : UOp();
+}
+
+UOp with_load(UOp n, std::span<Node* const> src) {
+  if (n->is(Op::Index)) {
+    Gated g = split_gate(UOp(src[1]));
+    if (g.idx->is(Op::Invalid)) return zero_like(n);
+    UOp place = make(Op::Index, n->dtype, {UOp(src[0]), g.idx});
+    if (g.valid->is_const(1)) return make(Op::Load, n->dtype, {place});
+    return make(Op::Load, n->dtype, {place, g.valid});
+  }
+  if (n->is(Op::Where))
+    if (UOp load = drop_implied_gate(UOp(src[0]), UOp(src[1]), UOp(src[2]))) return load;
+  return with_src(n, src);
+}
+
+}  // namespace
+
+UOp insert_loads(UOp body) {
+  std::unordered_map<const Node*, Node*> done;
+  std::vector<Node*> src;
+  for (UOp n : toposort(body)) {
+    src.clear();
+    for (Node* s : n->src()) src.push_back(done.at(s));
+    if (!n->is(Op::Store)) {
+      done[n.get()] = (n->nsrc ? with_load(n, src) : n).get();
+      continue;
+    }
+    // The place of a store is not read: its own Index is rebuilt from the position's new form.
+    UOp place = n->src(0);
+    Gated g = split_gate(UOp(done.at(place->src(1).get())));
+    UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
+    done[n.get()] = (g.valid->is_const(1) ? make(Op::Store, DType::none, {at, UOp(src[1])})
+                                          : make(Op::Store, DType::none, {at, UOp(src[1]), g.valid}))
+                        .get();
+  }
+  return done.at(body.get());
+}
+
+UOp choose_index_width(UOp body, const Target& target) {
+  std::vector<UOp> order = toposort(body);
+  bool narrow = true;
+  for (UOp n : order)
+    if (n->dtype == DType::index) narrow &= n->lo >= INT32_MIN && n->hi <= INT32_MAX;
+  DType width = narrow && !target.has(DType::i64) ? DType::i32 : DType::i64;
+  std::unordered_map<const Node*, Node*> done;
+  std::vector<Node*> src;
+  for (UOp n : order) {
+    src.clear();
+    for (Node* s : n->src()) src.push_back(done.at(s));
+    DType dtype = n->dtype == DType::index ? width : n->dtype;
+    done[n.get()] = arena().make(n->op, dtype, src, n->arg).get();
+  }
+  return done.at(body.get());
+}
+
+}  // namespace mote

@@ -1,0 +1,229 @@
+// The one rewriter. For each node: rewrite the sources, rebuild, apply a rule, continue on what it
+// gave. Results are kept in a column indexed by node id; a column belongs to one running call, so
+// calls may nest.
+#include <array>
+
+#include "base/error.h"
+#include "ir/build.h"
+#include "ir/print.h"
+#include "rewrite/matcher.h"
+
+namespace mote {
+
+void report_fire(const RuleSet& set, const Rule& rule, UOp before, UOp after);
+
+namespace {
+
+// Results of one call by node id. Cleared by a new epoch, so a call costs only what it visits.
+class Memo {
+ public:
+  void clear() {
+    if (++epoch_ == 0) {
+      entries_.clear();
+      epoch_ = 1;
+    }
+  }
+  static Node* in_progress() { return reinterpret_cast<Node*>(1); }
+  Node*& operator[](const Node* n) {
+    if (n->id >= entries_.size())
+      entries_.resize(std::max<size_t>({n->id + size_t{1}, arena().size(), entries_.size() * 2}));
+    Entry& e = entries_[n->id];
+    if (e.epoch != epoch_) e = {nullptr, epoch_};
+    return e.result;
+  }
+
+ private:
+  struct Entry {
+    Node* result = nullptr;
+    uint32_t epoch = 0;
+  };
+  std::vector<Entry> entries_;
+  uint32_t epoch_ = 0;
+};
+
+// A memo for each nested call of this thread, kept warm between calls.
+class MemoLease {
+ public:
+  MemoLease() {
+    if (depth() == pool().size()) pool().push_back(std::make_unique<Memo>());
+    memo_ = pool()[depth()++].get();
+    memo_->clear();
+  }
+  ~MemoLease() { --depth(); }
+  Memo& operator*() { return *memo_; }
+
+ private:
+  static std::vector<std::unique_ptr<Memo>>& pool() {
+    thread_local std::vector<std::unique_ptr<Memo>> memos;
+    return memos;
+  }
+  static size_t& depth() {
+    thread_local size_t used = 0;
+    return used;
+  }
+  Memo* memo_;
+};
+
+class Rewriter {
+ public:
+  Rewriter(const RuleSet& set, Order order, void* context)
+      : set_(set), matcher_(set.matcher()), order_(order), context_(context), memo_(*lease_),
+        stamp_(order == Order::Once ? 0 : set.stamp()), first_new_(arena().size()) {}
+
+  Node* run(Node* root) {
+    push(root);
+    while (!stack_.empty()) step();
+    return memo_[root];
+  }
+
+ private:
+  struct Frame {
+    Node* key;        // whose result this is
+    Node* now;        // what it has become
+    uint32_t source;  // next source of `now` to visit
+    bool applied;     // PreOrder: no rule applies to `now` itself
+  };
+
+  void push(Node* n) {
+    if (n->id < first_new_) ++originals_;
+    memo_[n] = Memo::in_progress();
+    stack_.push_back({n, n, 0, false});
+  }
+
+  // Moves the top frame on; `stack_` may grow, so frames are looked up again.
+  void step() {
+    Frame& f = stack_.back();
+    if (stamp_ && (f.now->stamps & stamp_)) return finish(f.now);
+    if (order_ == Order::PreOrder && !f.applied) {
+      if (Node* r = apply(f.now)) return become(r);
+      f.applied = true;
+    }
+    while (f.source < f.now->nsrc) {
+      Node* s = f.now->sources[f.source];
+      if (stamp_ && (s->stamps & stamp_)) {
+        ++f.source;
+        continue;
+      }
+      Node* r = memo_[s];
+      if (r == Memo::in_progress()) stuck(f.now, "a replacement contains what it replaces");
+      if (!r) return push(s);
+      ++f.source;
+    }
+    settle(f);
+  }
+
+  // All sources are done.
+  void settle(Frame& f) {
+    Node* n = rebuilt(f.now);
+    if (order_ == Order::PreOrder) return n == f.now ? finish(n) : become(n);
+    if (n != f.now) {
+      Node* known = memo_[n];
+      if (known && known != Memo::in_progress()) return finish(known);
+      f.now = n;
+      if (stamp_ && (n->stamps & stamp_)) return finish(n);
+    }
+    Node* r = apply(n);
+    if (!r || order_ == Order::Once) return finish(r ? r : n);
+    become(r);
+  }
+
+  Node* rebuilt(Node* n) {
+    sources_.clear();
+    bool changed = false;
+    for (Node* s : n->src()) {
+      Node* r = stamp_ && (s->stamps & stamp_) ? s : memo_[s];
+      sources_.push_back(r);
+      changed |= r != s;
+    }
+    if (!changed) return n;
+    Node* r = with_src(n, sources_).get();
+    if (!r->provenance) r->provenance = n->provenance;
+    return r;
+  }
+
+  Node* apply(Node* n) {
+    const Rule* rule = nullptr;
+    Node* r = matcher_.apply(n, context_, &rule);
+    if (!r) return nullptr;
+    recent_[fires_++ % recent_.size()] = rule;
+    if (fires_ > 100'000 + 256 * originals_) stuck(n, "the rules do not come to an end");
+    if (!r->provenance) r->provenance = n->provenance;
+    report_fire(set_, *rule, n, r);
+    return r;
+  }
+
+  // The top frame's node is replaced by r, which is visited from its start.
+  void become(Node* r) {
+    Node* known = memo_[r];
+    if (known == Memo::in_progress()) stuck(r, "the rules lead back to where they began");
+    if (known) return finish(known);
+    Frame& f = stack_.back();
+    f.now = r;
+    f.source = 0;
+    f.applied = false;
+  }
+
+  void finish(Node* result) {
+    Frame f = stack_.back();
+    stack_.pop_back();
+    memo_[f.key] = result;
+    memo_[f.now] = result;
+    memo_[result] = result;
+    result->stamps |= stamp_;
+  }
+
+  [[noreturn]] void stuck(Node* n, const char* what) {
+    std::string out = text("internal error: rewrite with ", set_.name(), ": ", what,
+                           "; the last rules were\n");
+    size_t count = std::min<uint64_t>(fires_, recent_.size());
+    for (size_t k = 0; k < count; ++k)
+      out += "  " + text_of(*recent_[(fires_ - count + k) % recent_.size()]) + "\n";
+    fail(ErrorKind::Internal, out + "on\n" + print(n));
+  }
+
+  const RuleSet& set_;
+  const Matcher& matcher_;
+  Order order_;
+  void* context_;
+  MemoLease lease_;
+  Memo& memo_;
+  uint32_t stamp_, first_new_;
+  uint64_t fires_ = 0, originals_ = 0;
+  std::array<const Rule*, 12> recent_{};
+  std::vector<Frame> stack_;
+  std::vector<Node*> sources_;
+};
+
+thread_local PassHook pass_hook;
+
+}  // namespace
+
+UOp rewrite(UOp root, const RuleSet& rules, Order order, void* context) {
+  if (order != Order::Once && (root->stamps & rules.stamp())) return root;
+  return Rewriter(rules, order, context).run(root.get());
+}
+
+UOp apply_once(UOp node, const RuleSet& rules, void* context) {
+  const Rule* rule = nullptr;
+  UOp r = rules.matcher().apply(node.get(), context, &rule);
+  if (r) report_fire(rules, *rule, node, r);
+  return r;
+}
+
+void set_pass_hook(PassHook hook) { pass_hook = std::move(hook); }
+
+UOp run_passes(UOp root, std::span<const Pass> passes, void* context) {
+  for (const Pass& p : passes) {
+    root = p.rules ? rewrite(root, *p.rules, p.order, context) : p.function(root, context);
+    if (!pass_hook) continue;
+    try {
+      if (p.ensures) p.ensures(root);
+      pass_hook(p, root);
+    } catch (const Error& e) {
+      fail(ErrorKind::Internal, text("after pass \"", p.name, "\": ", e.what()));
+    }
+  }
+  return root;
+}
+
+}  // namespace mote

@@ -1,0 +1,352 @@
+#include "rewrite/matcher.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "ir/build.h"
+#include "ir/eval.h"
+
+namespace mote {
+
+namespace {
+
+bool const_equals(const Node* n, double v) {
+  if (n->op != Op::Const) return false;
+  if (is_float(n->dtype)) return n->arg.f == v && std::signbit(n->arg.f) == std::signbit(v);
+  return n->arg.i == static_cast<int64_t>(v);
+}
+
+int class_of_number(double v) {
+  if (v == 0 && !std::signbit(v)) return kOps;
+  if (v == 1) return kOps + 1;
+  if (v == -1) return kOps + 2;
+  return kOps + 3;
+}
+
+// Whether a source of this class can match the pattern node.
+bool admits(const PatNode& p, int cls) {
+  bool present = cls != static_cast<int>(Op::Const);
+  switch (p.kind) {
+    case PatNode::Variable: return present;
+    case PatNode::Constant: return cls >= kOps;
+    case PatNode::Number: return cls == class_of_number(p.value);
+    default: return cls == static_cast<int>(p.op);
+  }
+}
+
+bool same_pattern(const Pat& p, int a, int b) {
+  int ea = p.end(a), eb = p.end(b);
+  if (ea - a != eb - b) return false;
+  for (; a < ea; ++a, ++b)
+    if (p[a].kind != p[b].kind || p[a].op != p[b].op || p[a].var != p[b].var ||
+        p[a].value != p[b].value)
+      return false;
+  return true;
+}
+
+bool constant_like(const PatNode& n) {
+  return n.kind == PatNode::Constant || n.kind == PatNode::Number;
+}
+
+Pat exchanged(const Pat& p, int at) {
+  int a = at + 1, b = p.end(a), e = p.end(b);
+  Pat r = p;
+  std::rotate(r.node.begin() + a, r.node.begin() + b, r.node.begin() + e);
+  return r;
+}
+
+}  // namespace
+
+int class_of(const Node* n) {
+  if (n->op != Op::Const) return static_cast<int>(n->op);
+  if (is_float(n->dtype)) return class_of_number(n->arg.f);
+  return n->arg.i == 0 ? kOps : n->arg.i == 1 ? kOps + 1 : n->arg.i == -1 ? kOps + 2 : kOps + 3;
+}
+
+std::vector<Pat> commuted(const Pat& left) {
+  std::vector<Pat> forms{left};
+  int exchanges = 0;
+  // From the last node to the first, so that an exchange does not move the ones still to do.
+  for (int at = left.size - 1; at >= 0; --at) {
+    const PatNode& n = left[at];
+    if (n.kind != PatNode::Node || !has(n.op, Commutes) || n.nsrc != 2) continue;
+    int a = at + 1, b = left.end(a);
+    // The constructor keeps constants right.
+    if (constant_like(left[b]) || same_pattern(left, a, b)) continue;
+    ensure(++exchanges <= 3, "more than 3 commuting nodes in ", text_of(left));
+    for (size_t f = 0, count = forms.size(); f < count; ++f)
+      forms.push_back(exchanged(forms[f], at));
+  }
+  return forms;
+}
+
+std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
+  std::array<DTypes, kPatNodes> set;
+  for (int at = 0; at < p.size; ++at) set[static_cast<size_t>(at)] = p[at].dtypes;
+  auto agree = [&](int a, int b) {
+    auto &sa = set[static_cast<size_t>(a)], &sb = set[static_cast<size_t>(b)];
+    bool changed = sa != sb;
+    sa = sb = sa & sb;
+    return changed;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int at = 0; at < p.size; ++at) {
+      if (p[at].kind == PatNode::Variable || p[at].kind == PatNode::Constant)
+        for (int b = 0; b < at; ++b)
+          if (p[b].kind == p[at].kind && p[b].var == p[at].var) changed |= agree(at, b);
+      if (p[at].kind != PatNode::Node || !has(p[at].op, Alu) || p[at].nsrc == 0) continue;
+      Op op = p[at].op;
+      if (op == Op::Cast || op == Op::Bitcast) continue;
+      int first = at + 1, second = p[at].nsrc > 1 ? p.end(first) : first;
+      if (op == Op::Where) {
+        set[static_cast<size_t>(first)] &= kBoolType;
+        changed |= agree(at, second) | agree(second, p.end(second));
+        continue;
+      }
+      if (op == Op::FloorDiv || op == Op::FloorMod) set[static_cast<size_t>(at)] &= kIndexType;
+      if (has(op, Float)) set[static_cast<size_t>(at)] &= kFloatTypes;
+      if (has(op, Integer)) set[static_cast<size_t>(at)] &= ~kFloatTypes;
+      changed |= agree(first, second);
+      if (!has(op, Compares)) changed |= agree(at, first);
+    }
+  }
+  return set;
+}
+
+Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
+  uint64_t ops = 0;
+  for (const Rule* r : set.rules()) {
+    ensure(r->left[0].kind == PatNode::Node, "a rule's left side must be a node: ", text_of(*r));
+    std::vector<Pat> orders = commuted(r->left);
+    // A lambda on two bare variables of one kind sees the same pair in either order.
+    bool symmetric = r->build && r->left.size == 3 && r->left[1].kind == r->left[2].kind &&
+                     r->left[1].dtypes == r->left[2].dtypes;
+    if (symmetric) orders.resize(1);
+    for (const Pat& left : orders) forms_.push_back({r, left});
+    ops |= OpSet(r->left[0].op).bits;
+  }
+  for (const Form& f : forms_) compile(f);
+  for (int op = 0; op < kOps; ++op)
+    if (ops >> op & 1) index(static_cast<Op>(op));
+}
+
+void Matcher::compile(const Form& form) {
+  const Pat& p = form.left;
+  auto types = infer_dtypes(p);
+  Program prog{form.rule, types[0], p[0].nsrc ? types[1] : kAnyType,
+               static_cast<uint32_t>(steps_.size()), 0, p[0].nsrc, p[0].more};
+  struct Open {
+    uint8_t reg, next, left;
+  };
+  std::vector<Open> path{{0, 0, p[0].nsrc}};
+  uint32_t seen = 0;
+  uint8_t registers = 1;
+  for (int at = 1; at < p.size; ++at) {
+    while (path.back().left == 0) path.pop_back();
+    Open& up = path.back();
+    const PatNode& n = p[at];
+    const bool indexed = up.reg == 0 && up.next < 3;
+    Step s{Step::Bind, up.reg, up.next, n.var, n.op, n.nsrc, true, n.more,
+           types[static_cast<size_t>(at)], n.value};
+    ++up.next;
+    --up.left;
+    switch (n.kind) {
+      case PatNode::Variable:
+      case PatNode::Constant:
+        s.kind = seen >> n.var & 1                   ? Step::Same
+                 : n.kind == PatNode::Constant ? Step::BindConst
+                                               : Step::Bind;
+        s.check = !indexed;
+        seen |= 1u << n.var;
+        break;
+      case PatNode::Number:
+        s.kind = Step::Number;
+        if (indexed && class_of_number(n.value) != kOps + 3) continue;
+        break;
+      default:
+        s.kind = Step::Descend;
+        s.to = registers++;
+        s.check = !indexed || n.more || row(n.op).arity < 0;
+        path.push_back({s.to, 0, n.nsrc});
+    }
+    steps_.push_back(s);
+  }
+  prog.end = static_cast<uint32_t>(steps_.size());
+  programs_.push_back(prog);
+}
+
+void Matcher::index(Op op) {
+  auto owned = std::make_unique<Index>();
+  Index& ix = *owned;
+  std::vector<uint32_t> mine;
+  for (uint32_t f = 0; f < forms_.size(); ++f)
+    if (forms_[f].left[0].op == op) mine.push_back(f);
+  auto source = [&](uint32_t f, int pos) {  // the pattern node of a source, or -1
+    const Pat& p = forms_[f].left;
+    if (pos >= p[0].nsrc) return -1;
+    int at = 1;
+    for (; pos > 0; --pos) at = p.end(at);
+    return at;
+  };
+  auto accepts = [&](uint32_t f, int pos, int cls) {
+    int at = source(f, pos);
+    if (at >= 0) return admits(forms_[f].left[at], cls);
+    return forms_[f].left[0].more || cls == static_cast<int>(Op::Const);
+  };
+  // Classes that every rule treats alike share a group.
+  std::vector<int> example[3];
+  for (int pos = 0; pos < 3; ++pos) {
+    std::map<std::vector<bool>, int> groups;
+    for (int cls = 0; cls < kClasses; ++cls) {
+      std::vector<bool> key;
+      for (uint32_t f : mine) key.push_back(accepts(f, pos, cls));
+      auto [it, fresh] = groups.emplace(key, static_cast<int>(groups.size()));
+      if (fresh) example[pos].push_back(cls);
+      ix.group[pos][cls] = static_cast<uint8_t>(it->second);
+    }
+    ix.groups[pos] = static_cast<int>(groups.size());
+  }
+  std::map<std::vector<uint32_t>, Cell> shared;
+  for (int a : example[0])
+    for (int b : example[1])
+      for (int c : example[2]) {
+        std::vector<uint32_t> list;
+        for (uint32_t f : mine)
+          if (accepts(f, 0, a) && accepts(f, 1, b) && accepts(f, 2, c)) list.push_back(f);
+        auto [it, fresh] = shared.emplace(list, Cell{});
+        if (fresh) {
+          it->second.begin = static_cast<uint32_t>(candidates_.size());
+          candidates_.insert(candidates_.end(), list.begin(), list.end());
+          it->second.end = static_cast<uint32_t>(candidates_.size());
+        }
+        ix.cells.push_back(it->second);
+      }
+  roots_[static_cast<int>(op)] = std::move(owned);
+}
+
+bool Matcher::match(const Program& prog, const Node* node, Match& m) const {
+  const Node* reg[kPatNodes];
+  reg[0] = node;
+  for (uint32_t at = prog.begin; at < prog.end; ++at) {
+    const Step& s = steps_[at];
+    Node* n = reg[s.parent]->sources[s.child];
+    switch (s.kind) {
+      case Step::Descend:
+        if (s.check && (n->op != s.op || n->nsrc < s.nsrc || (n->nsrc > s.nsrc && !s.more)))
+          return false;
+        reg[s.to] = n;
+        break;
+      case Step::BindConst:
+        if (s.check && n->op != Op::Const) return false;
+        [[fallthrough]];
+      case Step::Bind: m.bound[s.to] = n; break;
+      case Step::Same:
+        if (m.bound[s.to].get() != n) return false;
+        continue;
+      case Step::Number:
+        if (!const_equals(n, s.value)) return false;
+        break;
+    }
+    if (!(s.dtypes >> static_cast<int>(n->dtype) & 1)) return false;
+  }
+  return true;
+}
+
+Node* Matcher::try_program(const Program& prog, Node* node, Match& m) const {
+  if (!(prog.root >> static_cast<int>(node->dtype) & 1)) return nullptr;
+  if (node->nsrc < prog.nsrc || (node->nsrc > prog.nsrc && !prog.more)) return nullptr;
+  if (node->nsrc && !(prog.first >> static_cast<int>(node->sources[0]->dtype) & 1)) return nullptr;
+  if (!match(prog, node, m)) return nullptr;
+  if (!prog.rule->guard.empty() && !guard_holds(*prog.rule, m)) return nullptr;
+  Node* r = prog.rule->build ? prog.rule->build(m).get() : build_right(*prog.rule, m);
+  if (!r || r == node) return nullptr;
+  // A pure rule speaks of elements; it must not turn a tensor into a scalar.
+  if (pure_ && r->shape != node->shape) return nullptr;
+  return r;
+}
+
+static thread_local RewriteTrace* active_trace = nullptr;
+
+Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
+  const Index* ix = roots_[static_cast<int>(node->op)].get();
+  if (!ix) return nullptr;
+  size_t cell = 0;
+  for (uint32_t pos = 0; pos < 3; ++pos) {
+    int cls = pos < node->nsrc ? class_of(node->sources[pos]) : static_cast<int>(Op::Const);
+    cell = cell * static_cast<size_t>(ix->groups[pos]) + ix->group[pos][cls];
+  }
+  Match m;
+  m.root = node;
+  m.context = context;
+  for (uint32_t at = ix->cells[cell].begin; at < ix->cells[cell].end; ++at) {
+    const Program& prog = programs_[candidates_[at]];
+    if (active_trace) [[unlikely]] ++active_trace->counts[prog.rule].attempts;
+    if (Node* r = try_program(prog, node, m)) {
+      *fired = prog.rule;
+      return r;
+    }
+  }
+  return nullptr;
+}
+
+Node* Matcher::apply_form(int form, Node* node) const {
+  Match m;
+  m.root = node;
+  if (node->op != forms_[static_cast<size_t>(form)].left[0].op) return nullptr;
+  for (uint32_t pos = 0; pos < 3 && pos < node->nsrc; ++pos) {
+    const Pat& p = forms_[static_cast<size_t>(form)].left;
+    int at = 1;
+    for (uint32_t k = 0; k < pos; ++k) at = p.end(at);
+    if (pos < p[0].nsrc && !admits(p[at], class_of(node->sources[pos]))) return nullptr;
+  }
+  return try_program(programs_[static_cast<size_t>(form)], node, m);
+}
+
+// ---- Rule sets and traces
+
+RuleSet::RuleSet(const char* name, Kind kind,
+                 std::initializer_list<std::span<const Rule>> tables)
+    : name_(name), kind_(kind), stamp_(0) {
+  static std::atomic<uint32_t> stamped{0};
+  if (kind == Pure) {
+    uint32_t bit = stamped++;
+    if (bit < 32) stamp_ = 1u << bit;
+  }
+  for (std::span<const Rule> table : tables)
+    for (const Rule& r : table) rules_.push_back(&r);
+}
+RuleSet::~RuleSet() { delete matcher_.load(); }
+
+const Matcher& RuleSet::matcher() const {
+  if (const Matcher* m = matcher_.load(std::memory_order_acquire)) return *m;
+  static std::mutex lock;
+  std::lock_guard guard(lock);
+  if (!matcher_.load()) matcher_.store(new Matcher(*this), std::memory_order_release);
+  return *matcher_.load();
+}
+
+RewriteTrace::RewriteTrace() : outer_(active_trace) { active_trace = this; }
+RewriteTrace::~RewriteTrace() { active_trace = outer_; }
+
+std::string RewriteTrace::report() const {
+  std::vector<std::pair<const Rule*, Count>> rows(counts.begin(), counts.end());
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    if (a.second.fires != b.second.fires) return a.second.fires > b.second.fires;
+    return std::pair(a.first->file, a.first->line) < std::pair(b.first->file, b.first->line);
+  });
+  std::string out;
+  for (const auto& [r, c] : rows)
+    out += text(c.fires, " of ", c.attempts, "  ", text_of(*r), "\n");
+  return out;
+}
+
+void report_fire(const RuleSet& set, const Rule& rule, UOp before, UOp after) {
+  if (!active_trace) return;
+  ++active_trace->counts[&rule].fires;
+  if (active_trace->fired) active_trace->fired(set, rule, before, after);
+}
+
+}  // namespace mote

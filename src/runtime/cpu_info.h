@@ -1,0 +1,27 @@
+// What the processor this program runs on can do, read once.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace mote {
+
+struct CpuInfo {
+  std::string model;      // as the kernel names it, for people
+  int cores = 1;          // usable by this process (affinity and control group), see base/threads.h
+  std::string features;   // the kernel's list of flags; part of any key for -march=native code
+  int64_t l1d_bytes = 0;  // as one core sees it; if unknown, a guess
+  int64_t l2_bytes = 0;   // likewise
+  int64_t l3_bytes = 0;   // 0: there is none
+  int line_bytes = 64;
+  int vector_bytes = 16;  // widest usable vector register: SSE2 and NEON 16, AVX2 32, AVX-512 64
+  int vector_registers = 16;  // how many of them
+  bool fma = false;
+  bool f16c = false;         // converts float16 <-> float32
+  bool avx512bf16 = false;   // converts float32 -> bfloat16
+  int64_t memory_bytes = 0;  // physical memory, or the control group's limit if less
+};
+
+// Threads: any. Never throws once the first call has returned.
+const CpuInfo& cpu_info();
+
+}  // namespace mote

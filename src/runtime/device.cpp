@@ -1,0 +1,143 @@
+#include "runtime/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "base/flags.h"
+#include "ir/device_list.h"
+#include "runtime/cpu_info.h"
+#include "runtime/devices.h"
+
+namespace mote {
+
+Token Device::copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) {
+  for (const Token& t : after) t.wait();
+  if (bytes) std::memcpy(to, host, static_cast<size_t>(bytes));
+  return {};
+}
+
+Token Device::copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after) {
+  for (const Token& t : after) t.wait();
+  if (bytes) std::memcpy(host, from, static_cast<size_t>(bytes));
+  return {};
+}
+
+void* Device::allocate_raw(int64_t bytes) {
+  size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
+  return std::aligned_alloc(64, std::max<size_t>(rounded, 64));
+}
+
+void Device::free_raw(void* p, int64_t) { std::free(p); }
+
+// ---- Memory
+
+std::shared_ptr<Memory> Memory::allocate(Device& device, int64_t bytes, const char* what) {
+  {
+    std::lock_guard lock(device.mutex_);
+    if (bytes > device.byte_limit_ - device.live_bytes_) {
+      std::vector<std::pair<int64_t, std::string>> largest = device.holders_;
+      std::ranges::sort(largest, std::greater<>());
+      std::string list;
+      for (size_t i = 0; i < largest.size() && i < 3; ++i)
+        list += text(i ? ", " : "; the largest: ", largest[i].second, " ", largest[i].first);
+      fail(ErrorKind::Device, text("out of memory on ", device.name(), ": ", bytes,
+                                   " bytes asked for (", what, "), ", device.live_bytes_, " of ",
+                                   device.byte_limit_, " in use", list));
+    }
+    device.live_bytes_ += bytes;
+    device.holders_.emplace_back(bytes, what);
+  }
+  void* p = device.allocate_raw(bytes);
+  auto m = std::shared_ptr<Memory>(new Memory(device, p, bytes));
+  m->owned_ = true;
+  if (!p) fail(ErrorKind::Device, text("out of memory on ", device.name(), ": ", bytes,
+                                       " bytes asked for (", what, ")"));
+  return m;
+}
+
+std::shared_ptr<Memory> Memory::borrow(Device& device, void* data, int64_t bytes,
+                                       void (*deleter)(void*), void* context) {
+  auto m = std::shared_ptr<Memory>(new Memory(device, data, bytes));
+  m->deleter_ = deleter;
+  m->context_ = context;
+  return m;
+}
+
+Memory::~Memory() {
+  for (const Token& t : tokens_) t.wait_quietly();
+  if (deleter_) deleter_(context_);
+  if (!owned_) return;
+  if (data_) device_.free_raw(data_, bytes_);
+  std::lock_guard lock(device_.mutex_);
+  device_.live_bytes_ -= bytes_;
+  auto it = std::ranges::find(device_.holders_, bytes_, [](const auto& h) { return h.first; });
+  if (it != device_.holders_.end()) {
+    std::swap(*it, device_.holders_.back());
+    device_.holders_.pop_back();
+  }
+}
+
+void Memory::add_token(const Token& t) {
+  if (t.done()) return;
+  std::lock_guard lock(mutex_);
+  std::erase_if(tokens_, [](const Token& old) { return old.done(); });
+  tokens_.push_back(t);
+}
+
+std::vector<Token> Memory::tokens() const {
+  std::lock_guard lock(mutex_);
+  return tokens_;
+}
+
+void Memory::wait() const {
+  for (const Token& t : tokens()) t.wait();
+}
+
+// ---- DeviceBuffer
+
+DeviceBuffer::DeviceBuffer(uint8_t device_id, DType d, int64_t n) {
+  id = next_storage_id();
+  dtype = d;
+  device = device_id;
+  count = n;
+}
+
+Device& DeviceBuffer::device_ref() const { return mote::device(device); }
+
+void* DeviceBuffer::ensure_memory(const char* what) {
+  if (!memory) memory = Memory::allocate(device_ref(), bytes(), what);
+  return memory->data();
+}
+
+DeviceBuffer& device_buffer(Storage& s) { return static_cast<DeviceBuffer&>(s); }
+
+// ---- registry
+
+Device& device(uint8_t id) { return device(device_name(id)); }
+
+Device& device(std::string_view given) {
+  static std::mutex mutex;
+  static auto* open = new std::map<std::string, std::unique_ptr<Device>, std::less<>>;
+  std::string name = device_name(intern_device(given));
+  std::lock_guard lock(mutex);
+  if (auto it = open->find(name); it != open->end()) return *it->second;
+  std::string kind = name.substr(0, name.find(':'));
+  for (const DeviceRow& row : device_rows()) {
+    if (kind != row.name) continue;
+    std::string why_not;
+    if (!row.available(&why_not))
+      fail(ErrorKind::Device, text("device ", name, " is not available: ", why_not));
+    std::unique_ptr<Device> made = row.open(name);
+    int64_t limit = flag(Flag::MEMORY_MB) * (1 << 20);
+    made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    return *(*open->emplace(name, std::move(made)).first).second;
+  }
+  std::string known;
+  for (const DeviceRow& row : device_rows()) known += text(known.empty() ? "" : ", ", row.name);
+  fail(ErrorKind::User, text("unknown device ", name, "; there are ", known));
+}
+
+}  // namespace mote

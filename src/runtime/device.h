@@ -1,0 +1,134 @@
+// What a device can do. One file per device implements this; everything else reads its Target.
+//
+// The interface is asynchronous: submit and the copies return at once with a token; work waits for
+// the tokens it is given, host reads wait themselves. Memory goes back to its allocator only after
+// its last token (Memory below). Errors surface where the token is waited for, with the kernel's
+// name and the user's line. A device may complete at once (CPU, NULL) or late and in any order that
+// the tokens allow. All functions are thread-safe.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "ir/storage.h"
+#include "ir/target.h"
+#include "runtime/token.h"
+
+namespace mote {
+
+class Device;
+
+// Code ready to run; owned by the kernel cache.
+class Code {
+ public:
+  virtual ~Code() = default;
+};
+
+// One run of a kernel.
+struct Launch {
+  const Code* code = nullptr;
+  std::vector<void*> buffers;    // by Param slot
+  std::vector<int64_t> vars;     // as Program::vars
+  int64_t extent = 1;            // of the Thread range
+  bool threaded = false;
+  const char* name = "";
+  uint32_t provenance = 0;
+};
+
+class Device {
+ public:
+  Device(std::string name, Target target) : name_(std::move(name)), target_(std::move(target)) {}
+  virtual ~Device() = default;
+  const std::string& name() const { return name_; }
+  const Target& target() const { return target_; }
+
+  // Text of a lowered kernel, and code from text. Both may be called from several threads.
+  virtual std::string render(const Program& program) = 0;
+  virtual std::unique_ptr<Code> compile(const std::string& text, const Program& program) = 0;
+
+  // Work, in order, after the tokens given.
+  virtual Token submit(std::vector<Launch> list, std::span<const Token> after) = 0;
+  virtual Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after);
+  virtual Token copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after);
+  virtual void synchronize() {}
+
+  // Raw memory, 64-byte aligned; null when the device has none left. NULL devices hand out
+  // addresses that nothing may touch.
+  virtual void* allocate_raw(int64_t bytes);
+  virtual void free_raw(void* p, int64_t bytes);
+  virtual bool holds_data() const { return true; }        // false: nothing can be read back
+  virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
+
+  int64_t byte_limit() const { return byte_limit_; }
+  void set_byte_limit(int64_t bytes) { byte_limit_ = bytes; }
+  int64_t live_bytes() const { return live_bytes_; }
+
+ protected:
+  std::string name_;
+  Target target_;
+
+ private:
+  friend class Memory;
+  std::mutex mutex_;
+  int64_t byte_limit_ = INT64_MAX;
+  int64_t live_bytes_ = 0;
+  std::vector<std::pair<int64_t, std::string>> holders_;  // largest live blocks, for messages
+};
+
+// A block of device memory; freed when the last user is gone and the last token is done.
+class Memory {
+ public:
+  // Checks the device's byte limit first; the error says what was asked, what is live and the
+  // largest holders.
+  static std::shared_ptr<Memory> allocate(Device& device, int64_t bytes, const char* what);
+  // Memory of the caller's.
+  static std::shared_ptr<Memory> borrow(Device& device, void* data, int64_t bytes,
+                                        void (*deleter)(void*), void* context);
+  ~Memory();
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device& device() const { return device_; }
+  // Work that touches this block: later users wait for it.
+  void add_token(const Token& t);
+  std::vector<Token> tokens() const;
+  void wait() const;
+
+ private:
+  Memory(Device& device, void* data, int64_t bytes) : device_(device), data_(data), bytes_(bytes) {}
+  Device& device_;
+  void* data_;
+  int64_t bytes_;
+  void (*deleter_)(void*) = nullptr;
+  void* context_ = nullptr;
+  bool owned_ = false;
+  mutable std::mutex mutex_;
+  std::vector<Token> tokens_;
+};
+
+// The storage behind Buffer nodes: memory that appears when it is first needed.
+class DeviceBuffer : public Storage {
+ public:
+  DeviceBuffer(uint8_t device_id, DType d, int64_t n);
+  Device& device_ref() const;
+  int64_t bytes() const { return count * size_of(dtype); }
+  bool allocated() const { return memory != nullptr; }
+  void* ensure_memory(const char* what);
+  std::shared_ptr<Memory> memory;
+};
+DeviceBuffer& device_buffer(Storage& s);
+
+// Devices by name ("CPU", "CPU:1", "INTERP", "NULL", "DISK:/path"); opened once, kept for good.
+// User error for unknown names, Device error (with the package to install) for unavailable ones.
+Device& device(std::string_view name);
+Device& device(uint8_t id);
+struct DeviceRow {
+  const char* name;
+  bool (*available)(std::string* why_not);
+  std::unique_ptr<Device> (*open)(const std::string& name);
+};
+std::span<const DeviceRow> device_rows();
+
+}  // namespace mote

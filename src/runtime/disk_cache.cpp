@@ -1,0 +1,259 @@
+#include "runtime/disk_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace mote {
+namespace {
+
+struct Header {
+  char magic[8] = {'m', 'o', 't', 'e', 'c', 'a', 'c', 'h'};
+  uint32_t version = 1;
+  uint32_t header_bytes = sizeof(Header);
+  Digest key{};
+  uint64_t value_bytes = 0;
+  Digest checksum{};
+};
+static_assert(sizeof(Header) == 88, "the file layout has no padding");
+
+constexpr int64_t stale_temp_seconds = 3600;
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  File(const File&) = delete;
+  ~File() { close_now(); }
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  bool close_now() { return fd_ < 0 || close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+bool read_all(int fd, void* to, size_t size) {
+  auto* p = static_cast<uint8_t*>(to);
+  while (size > 0) {
+    const ssize_t n = read(fd, p, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    p += n, size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool write_all(int fd, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+void warn(const std::string& what) { std::fprintf(stderr, "mote: warning: %s\n", what.c_str()); }
+
+// Makes dir and the folders above it, as `mkdir -p -m 0700`.
+bool make_dirs(const std::string& dir) {
+  for (size_t at = dir.find('/', 1);; at = dir.find('/', at + 1)) {
+    if (mkdir(dir.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return false;
+    if (at == dir.npos) return true;
+  }
+}
+
+std::string temp_name() {
+  static std::atomic<uint64_t> serial{0};
+  timespec now{};  // process ids repeat across hosts that share the folder; O_EXCL settles the rest
+  clock_gettime(CLOCK_REALTIME, &now);
+  return text(".tmp-", getpid(), "-", serial++, "-", now.tv_sec, "-", now.tv_nsec);
+}
+
+Digest checksum_of(std::span<const uint8_t> value) { return sha256(value.data(), value.size()); }
+
+enum class Read { Ok, Missing, Corrupt };
+
+Read read_entry(int fd, const Digest& key, std::vector<uint8_t>& value) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return Read::Missing;
+  Header header;
+  const Header expect;
+  if (!S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(sizeof header))
+    return Read::Corrupt;
+  if (!read_all(fd, &header, sizeof header)) return Read::Missing;
+  const uint64_t rest = static_cast<uint64_t>(info.st_size) - sizeof header;
+  if (std::memcmp(&header, &expect, offsetof(Header, key)) != 0 || header.key != key ||
+      header.value_bytes != rest)
+    return Read::Corrupt;
+  value.resize(rest);
+  if (!read_all(fd, value.data(), rest)) return Read::Missing;
+  return checksum_of(value) == header.checksum ? Read::Ok : Read::Corrupt;
+}
+
+}  // namespace
+
+struct DiskCache::Entry {
+  std::string name;
+  int64_t bytes;
+  int64_t used_ns;  // modification time, which get() moves forward
+};
+
+std::string default_cache_dir() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  if (base && base[0] == '/') return text(base, "/mote");
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? text(home, "/.cache/mote") : "";
+}
+
+DiskCache::DiskCache(std::string dir, int64_t max_bytes)
+    : dir_(std::move(dir)), max_bytes_(max_bytes) {
+  if (dir_.empty()) {
+    why_not_ = "no folder given";
+    return;
+  }
+  if (dir_[0] != '/') {  // stay in place when the program changes its folder
+    if (char* here = getcwd(nullptr, 0)) {
+      dir_ = text(here, "/", dir_);
+      std::free(here);
+    }
+  }
+  why_not_ = prepare_dir();
+  if (!usable()) warn(text("no compile cache: ", why_not_));
+}
+
+std::string DiskCache::prepare_dir() const {
+  if (!make_dirs(dir_)) return text("cannot make folder ", dir_, ": ", std::strerror(errno));
+  struct stat info {};
+  if (stat(dir_.c_str(), &info) != 0) return text(dir_, ": ", std::strerror(errno));
+  if (!S_ISDIR(info.st_mode)) return text(dir_, " is not a folder");
+  if (info.st_uid != geteuid()) return text(dir_, " belongs to another user");
+  if (info.st_mode & (S_IWGRP | S_IWOTH))
+    return text(dir_, " is writable by others (chmod go-w it)");
+  return "";
+}
+
+std::optional<std::vector<uint8_t>> DiskCache::get(std::string_view key_material) {
+  if (!usable()) return std::nullopt;
+  const Digest key = sha256(key_material.data(), key_material.size());
+  const std::string name = to_hex(key);
+  // O_NONBLOCK: a FIFO in the folder must not hang us.
+  File file(open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::vector<uint8_t> value;
+  const Read result = file.is_open() ? read_entry(file.fd(), key, value) : Read::Missing;
+  if (result == Read::Ok) futimens(file.fd(), nullptr);
+  if (result == Read::Corrupt) set_aside(name);
+  std::lock_guard lock(mutex_);
+  ++(result == Read::Ok ? counts_.hits : counts_.misses);
+  if (result != Read::Ok) return std::nullopt;
+  return value;
+}
+
+void DiskCache::set_aside(const std::string& name) {
+  const std::string path = path_of(name);
+  // Of several processes that meet the same bad entry, the one whose rename succeeds reports it.
+  if (rename(path.c_str(), (path + ".corrupt").c_str()) != 0) return;
+  warn(text("bad compile-cache entry set aside as ", path, ".corrupt"));
+  std::lock_guard lock(mutex_);
+  ++counts_.corrupt;
+}
+
+// Returns what went wrong, or "".
+std::string DiskCache::write_file(const std::string& name, std::span<const uint8_t> header,
+                                  std::span<const uint8_t> value) const {
+  const std::string temp = path_of(temp_name());
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  int fd = open(temp.c_str(), flags, 0600);
+  if (fd < 0 && errno == ENOENT && prepare_dir().empty()) fd = open(temp.c_str(), flags, 0600);
+  File file(fd);
+  if (!file.is_open()) return text("cannot write in ", dir_, ": ", std::strerror(errno));
+  if (write_all(fd, header) && write_all(fd, value) && file.close_now() &&
+      rename(temp.c_str(), path_of(name).c_str()) == 0)
+    return "";
+  const int error = errno;
+  unlink(temp.c_str());
+  return text("cannot write ", path_of(name), ": ", std::strerror(error));
+}
+
+void DiskCache::put(std::string_view key_material, std::span<const uint8_t> value) {
+  const int64_t bytes = static_cast<int64_t>(sizeof(Header) + value.size());
+  if (!usable() || bytes > max_bytes_ / 2) return;
+  Header header;
+  header.key = sha256(key_material.data(), key_material.size());
+  header.value_bytes = value.size();
+  header.checksum = checksum_of(value);
+  const std::string why = write_file(
+      to_hex(header.key), {reinterpret_cast<const uint8_t*>(&header), sizeof header}, value);
+  if (!why.empty()) return count_failed_write(why);
+  evict_if_full(bytes);
+}
+
+void DiskCache::count_failed_write(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  if (counts_.failed_writes++ == 0) warn(text("compile cache: ", why));
+}
+
+std::vector<DiskCache::Entry> DiskCache::list_entries() const {
+  std::vector<Entry> entries;
+  DIR* folder = opendir(dir_.c_str());
+  if (!folder) return entries;
+  const int64_t now = std::time(nullptr);
+  while (const dirent* item = readdir(folder)) {
+    struct stat info {};
+    const std::string name = item->d_name;
+    if (fstatat(dirfd(folder), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(info.st_mode))
+      continue;
+    if (name.starts_with(".tmp-")) {  // left by a killed process, or being written right now
+      if (info.st_mtim.tv_sec + stale_temp_seconds < now) unlinkat(dirfd(folder), item->d_name, 0);
+    } else if (name.size() == 64 || name.ends_with(".corrupt")) {
+      entries.push_back(
+          {name, info.st_size, info.st_mtim.tv_sec * 1000000000ll + info.st_mtim.tv_nsec});
+    }
+  }
+  closedir(folder);
+  return entries;
+}
+
+void DiskCache::evict_if_full(int64_t written) {
+  std::lock_guard lock(mutex_);
+  ++counts_.writes;
+  if (unscanned_bytes_ >= 0) {
+    unscanned_bytes_ += written;
+    // Others write too: measure again after an eighth of the limit even if our own sum looks fine.
+    if (measured_bytes_ + unscanned_bytes_ <= max_bytes_ && unscanned_bytes_ <= max_bytes_ / 8)
+      return;
+  }
+  std::vector<Entry> entries = list_entries();
+  unscanned_bytes_ = measured_bytes_ = 0;
+  for (const Entry& entry : entries) measured_bytes_ += entry.bytes;
+  if (measured_bytes_ <= max_bytes_) return;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used_ns < b.used_ns; });
+  for (const Entry& entry : entries) {
+    if (measured_bytes_ <= max_bytes_ / 4 * 3) break;
+    if (unlink(path_of(entry.name).c_str()) == 0) ++counts_.evicted;
+    measured_bytes_ -= entry.bytes;  // gone either way: if not by us, by another process
+  }
+}
+
+DiskCache::Counts DiskCache::counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace mote

@@ -1,0 +1,325 @@
+#include "runtime/llvm.h"
+
+#include <dlfcn.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace mote {
+namespace {
+
+// The few declarations of llvm-c/*.h that are used; LLVM keeps the C interface stable.
+struct Context;
+struct Module;
+struct Buffer;
+struct Target;
+struct Machine;
+struct Layout;
+struct PassOptions;
+struct PassError;
+struct Diagnostic;
+using DiagnosticHandler = void (*)(Diagnostic*, void*);
+using FatalHandler = void (*)(const char*);
+constexpr int return_status_action = 2, reloc_pic = 2, code_model_small = 3, severity_error = 0;
+enum Emit { Assembly = 0, Object = 1 };
+
+#if defined(__aarch64__)
+#define MOTE_LLVM_TARGET(what) "LLVMInitializeAArch64" what
+#else
+#define MOTE_LLVM_TARGET(what) "LLVMInitializeX86" what
+#endif
+
+// Every function used, one line each: member, name in the library, type.
+#define MOTE_LLVM_FUNCTIONS(X)                                                             \
+  X(initialize_target_info, MOTE_LLVM_TARGET("TargetInfo"), void())                        \
+  X(initialize_target, MOTE_LLVM_TARGET("Target"), void())                                 \
+  X(initialize_target_mc, MOTE_LLVM_TARGET("TargetMC"), void())                            \
+  X(initialize_asm_printer, MOTE_LLVM_TARGET("AsmPrinter"), void())                        \
+  X(initialize_asm_parser, MOTE_LLVM_TARGET("AsmParser"), void())                          \
+  X(get_version, "LLVMGetVersion", void(unsigned*, unsigned*, unsigned*))                  \
+  X(install_fatal_handler, "LLVMInstallFatalErrorHandler", void(FatalHandler))             \
+  X(default_triple, "LLVMGetDefaultTargetTriple", char*())                                 \
+  X(host_cpu, "LLVMGetHostCPUName", char*())                                               \
+  X(host_features, "LLVMGetHostCPUFeatures", char*())                                      \
+  X(dispose_message, "LLVMDisposeMessage", void(char*))                                    \
+  X(target_from_triple, "LLVMGetTargetFromTriple", int(const char*, Target**, char**))     \
+  X(create_machine, "LLVMCreateTargetMachine",                                             \
+    Machine*(Target*, const char*, const char*, const char*, int, int, int))               \
+  X(dispose_machine, "LLVMDisposeTargetMachine", void(Machine*))                           \
+  X(create_layout, "LLVMCreateTargetDataLayout", Layout*(Machine*))                        \
+  X(dispose_layout, "LLVMDisposeTargetData", void(Layout*))                                \
+  X(context_create, "LLVMContextCreate", Context*())                                       \
+  X(context_dispose, "LLVMContextDispose", void(Context*))                                 \
+  X(set_diagnostic_handler, "LLVMContextSetDiagnosticHandler",                             \
+    void(Context*, DiagnosticHandler, void*))                                              \
+  X(diagnostic_severity, "LLVMGetDiagInfoSeverity", int(Diagnostic*))                      \
+  X(diagnostic_text, "LLVMGetDiagInfoDescription", char*(Diagnostic*))                     \
+  X(buffer_copy, "LLVMCreateMemoryBufferWithMemoryRangeCopy",                              \
+    Buffer*(const char*, size_t, const char*))                                             \
+  X(buffer_start, "LLVMGetBufferStart", const char*(Buffer*))                              \
+  X(buffer_size, "LLVMGetBufferSize", size_t(Buffer*))                                     \
+  X(buffer_dispose, "LLVMDisposeMemoryBuffer", void(Buffer*))                              \
+  X(parse_ir, "LLVMParseIRInContext", int(Context*, Buffer*, Module**, char**))            \
+  X(module_dispose, "LLVMDisposeModule", void(Module*))                                    \
+  X(set_triple, "LLVMSetTarget", void(Module*, const char*))                               \
+  X(set_layout, "LLVMSetModuleDataLayout", void(Module*, Layout*))                         \
+  X(verify, "LLVMVerifyModule", int(Module*, int, char**))                                 \
+  X(create_pass_options, "LLVMCreatePassBuilderOptions", PassOptions*())                   \
+  X(dispose_pass_options, "LLVMDisposePassBuilderOptions", void(PassOptions*))             \
+  X(run_passes, "LLVMRunPasses", PassError*(Module*, const char*, Machine*, PassOptions*)) \
+  X(error_message, "LLVMGetErrorMessage", char*(PassError*))                               \
+  X(dispose_error_message, "LLVMDisposeErrorMessage", void(char*))                         \
+  X(emit, "LLVMTargetMachineEmitToMemoryBuffer", int(Machine*, Module*, int, char**, Buffer**))
+
+constexpr const char* library_names[] = {
+    "libLLVM.so.19.1",
+    "libLLVM-19.so.1",
+    "libLLVM-19.so",
+    "/usr/lib/llvm-19/lib/libLLVM.so.19.1",
+    "/usr/lib/llvm-19/lib/libLLVM-19.so",
+    "/usr/lib64/llvm19/lib64/libLLVM.so.19.1",
+    "/usr/lib/llvm19/lib/libLLVM.so.19.1",
+    "/usr/local/lib/libLLVM.so.19.1",
+};
+
+thread_local bool compiling = false;  // on this thread, so that a fatal error is ours to report
+
+// LLVM ends the process when this returns. Its code holds no destructors that matter on the way:
+// the context being compiled is leaked, everything else is intact.
+void on_fatal_error(const char* reason) {
+  if (compiling) fail(ErrorKind::Internal, text("[llvm] fatal error: ", reason));
+}
+
+struct Library {
+#define MOTE_LLVM_MEMBER(member, name, ...) std::add_pointer_t<__VA_ARGS__> member = nullptr;
+  MOTE_LLVM_FUNCTIONS(MOTE_LLVM_MEMBER)
+#undef MOTE_LLVM_MEMBER
+  std::string why_not;
+  std::string version;
+
+  Library();
+  // Copies LLVM's string and gives it back.
+  std::string take(char* message) const {
+    std::string out = message ? message : "";
+    if (message) dispose_message(message);
+    return out;
+  }
+
+ private:
+  std::string bind(void* handle);
+};
+
+// Looks up every function; returns the first that is missing, or "".
+std::string Library::bind(void* handle) {
+#define MOTE_LLVM_BIND(member, name, ...)                           \
+  member = reinterpret_cast<decltype(member)>(dlsym(handle, name)); \
+  if (!member) return name;
+  MOTE_LLVM_FUNCTIONS(MOTE_LLVM_BIND)
+#undef MOTE_LLVM_BIND
+  return "";
+}
+
+Library::Library() {
+  void* handle = nullptr;
+  for (const char* name : library_names) {
+    // Never closed: LLVM registers exit handlers. Lazy: binding its 30,000 symbols at once costs
+    // time.
+    handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle) break;
+  }
+  if (!handle) {
+    why_not = text("LLVM 19 not found (tried ", library_names[0], ", ", library_names[2],
+                   ", /usr/lib/llvm-19/lib): install libllvm19");
+    return;
+  }
+  if (const std::string missing = bind(handle); !missing.empty()) {
+    why_not = text("this libLLVM has no ", missing, ": install libllvm19");
+    return;
+  }
+  unsigned major = 0, minor = 0, patch = 0;
+  get_version(&major, &minor, &patch);
+  version = text(major, ".", minor, ".", patch);
+  initialize_target_info();
+  initialize_target();
+  initialize_target_mc();
+  initialize_asm_printer();
+  initialize_asm_parser();
+  install_fatal_handler(on_fatal_error);
+}
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
+const Library& need_library() {
+  const Library& llvm = library();
+  if (!llvm.why_not.empty()) fail(ErrorKind::Device, text("[llvm] ", llvm.why_not));
+  return llvm;
+}
+
+// A target machine costs as much as compiling a small kernel, and is not for several threads: keep
+// one each.
+struct ThreadMachine {
+  std::string key;
+  Machine* machine = nullptr;
+
+  ~ThreadMachine() { drop(); }
+  void drop() {
+    if (machine) library().dispose_machine(std::exchange(machine, nullptr));
+    key.clear();
+  }
+
+  Machine* get(const CpuTarget& target) {
+    const Library& llvm = need_library();
+    std::string wanted = describe(target);
+    if (machine && key == wanted) return machine;
+    drop();
+    Target* found = nullptr;
+    char* message = nullptr;
+    if (llvm.target_from_triple(target.triple.c_str(), &found, &message) != 0)
+      fail(ErrorKind::Device, text("[llvm] target ", target.triple, ": ", llvm.take(message)));
+    machine = llvm.create_machine(found, target.triple.c_str(), target.cpu.c_str(),
+                                  target.features.c_str(), target.codegen_level, reloc_pic,
+                                  code_model_small);
+    if (!machine) fail(ErrorKind::Device, text("[llvm] cannot compile for ", wanted));
+    key = std::move(wanted);
+    return machine;
+  }
+};
+
+thread_local ThreadMachine thread_machine;
+
+// One compilation, in a context of its own.
+class Compilation {
+ public:
+  Compilation(std::string_view ir_text, const CpuTarget& target)
+      : llvm_(need_library()),
+        text_(ir_text),
+        target_(target),
+        machine_(thread_machine.get(target)) {
+    context_ = llvm_.context_create();
+    llvm_.set_diagnostic_handler(context_, collect, this);
+    compiling = true;
+  }
+
+  ~Compilation() {
+    const bool fatal = !std::exchange(finished_, true);
+    compiling = false;
+    if (fatal) {  // LLVM was left in the middle of its work: do not touch what it was working on
+      thread_machine.machine = nullptr;
+      thread_machine.drop();
+      return;
+    }
+    if (module_) llvm_.module_dispose(module_);
+    llvm_.context_dispose(context_);
+  }
+
+  std::vector<uint8_t> run(Emit what) {
+    std::vector<uint8_t> out;
+    finished_ = false;
+    std::string problem = parse();
+    if (problem.empty()) problem = run_passes();
+    if (problem.empty()) problem = emit(what, out);
+    if (problem.empty()) problem = diagnostics_;
+    finished_ = true;
+    if (!problem.empty()) fail(ErrorKind::Internal, text("[llvm] ", problem));
+    return out;
+  }
+
+ private:
+  static void collect(Diagnostic* diagnostic, void* self) {
+    auto& compilation = *static_cast<Compilation*>(self);
+    const Library& llvm = compilation.llvm_;
+    const std::string message = llvm.take(llvm.diagnostic_text(diagnostic));
+    if (llvm.diagnostic_severity(diagnostic) == severity_error)
+      compilation.diagnostics_ += message + "\n";
+  }
+
+  // Each step returns what went wrong, or "".
+  std::string parse() {
+    char* message = nullptr;
+    // parse_ir takes the buffer over; its message quotes the line.
+    Buffer* buffer = llvm_.buffer_copy(text_.data(), text_.size(), "kernel");
+    if (llvm_.parse_ir(context_, buffer, &module_, &message) != 0) {
+      module_ = nullptr;
+      return "the IR does not parse: " + llvm_.take(message);
+    }
+    const bool broken = llvm_.verify(module_, return_status_action, &message) != 0;
+    std::string problem = llvm_.take(message);  // always given, empty if all is well
+    return broken ? "the IR is not valid: " + problem : "";
+  }
+
+  std::string run_passes() {
+    llvm_.set_triple(module_, target_.triple.c_str());
+    Layout* layout = llvm_.create_layout(machine_);
+    llvm_.set_layout(module_, layout);
+    llvm_.dispose_layout(layout);
+    if (target_.passes.empty()) return "";
+    PassOptions* options = llvm_.create_pass_options();
+    PassError* error = llvm_.run_passes(module_, target_.passes.c_str(), machine_, options);
+    llvm_.dispose_pass_options(options);
+    if (!error) return "";
+    char* message = llvm_.error_message(error);
+    std::string problem =
+        text("passes \"", target_.passes, "\": ", static_cast<const char*>(message));
+    llvm_.dispose_error_message(message);
+    return problem;
+  }
+
+  std::string emit(Emit what, std::vector<uint8_t>& out) {
+    char* message = nullptr;
+    Buffer* buffer = nullptr;
+    if (llvm_.emit(machine_, module_, what, &message, &buffer) != 0)
+      return "code generation: " + llvm_.take(message);
+    const char* start = llvm_.buffer_start(buffer);
+    out.assign(start, start + llvm_.buffer_size(buffer));
+    llvm_.buffer_dispose(buffer);
+    return "";
+  }
+
+  const Library& llvm_;
+  std::string_view text_;
+  const CpuTarget& target_;
+  Machine* machine_;
+  Context* context_ = nullptr;
+  Module* module_ = nullptr;
+  std::string diagnostics_;
+  bool finished_ = true;
+};
+
+}  // namespace
+
+bool llvm_available(std::string* why_not) {
+  if (why_not) *why_not = library().why_not;
+  return library().why_not.empty();
+}
+
+std::string llvm_version() { return library().version; }
+
+CpuTarget host_cpu_target() {
+  static const CpuTarget host = [] {
+    const Library& llvm = need_library();
+    return CpuTarget{llvm.take(llvm.default_triple()), llvm.take(llvm.host_cpu()),
+                     llvm.take(llvm.host_features()), default_passes};
+  }();
+  return host;
+}
+
+std::string describe(const CpuTarget& target) {
+  return text(target.triple, " ", target.cpu, " [", target.features, "] passes [", target.passes,
+              "] codegen ", target.codegen_level);
+}
+
+std::vector<uint8_t> llvm_compile(std::string_view ir_text, const CpuTarget& target) {
+  return Compilation(ir_text, target).run(Object);
+}
+
+std::string llvm_assembly(std::string_view ir_text, const CpuTarget& target) {
+  const auto bytes = Compilation(ir_text, target).run(Assembly);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace mote

@@ -1,0 +1,24 @@
+// Completion of submitted work.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mote {
+
+// A promise that work will be done. Copies share the promise; an empty token is done.
+class Token {
+ public:
+  Token() = default;
+  static Token pending();
+  bool done() const;
+  void wait() const;                          // returns when done; throws the work's error, if any
+  void wait_quietly() const;                  // does not throw
+  void complete(std::string error = {}) const;  // called once, by the device
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace mote

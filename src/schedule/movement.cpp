@@ -1,0 +1,89 @@
+// Positions pushed through movement ops: views never exist, merging them is simplification.
+#include "algebra/algebra.h"
+#include "schedule/ranges.h"
+
+namespace mote {
+
+UOp flatten(std::span<const UOp> position, const Shape& shape) {
+  UOp flat = index(0);
+  for (size_t i = 0; i < position.size(); ++i)
+    flat = flat * extent(shape.dims[i]) + position[i];
+  return simplify(flat);
+}
+
+std::vector<UOp> unflatten(UOp flat, const Shape& shape) {
+  std::vector<UOp> out(shape.dims.size());
+  UOp rest = flat;
+  for (size_t i = out.size(); i-- > 0;) {
+    UOp size = extent(shape.dims[i]);
+    out[i] = simplify(i == 0 ? rest : rest % size);
+    if (i) rest = simplify(rest / size);
+  }
+  return out;
+}
+
+static std::vector<UOp> through_reshape(UOp n, std::span<const UOp> position) {
+  const Shape &from = *n->src(0)->shape, &to = *n->shape;
+  // Axes that stay as they are at the front need no division.
+  size_t same = 0;
+  while (same < from.dims.size() && same < to.dims.size() && from.dims[same] == to.dims[same])
+    ++same;
+  Shape tail_from{0, {from.dims.begin() + static_cast<long>(same), from.dims.end()}, false};
+  Shape tail_to{0, {to.dims.begin() + static_cast<long>(same), to.dims.end()}, false};
+  std::vector<UOp> out(position.begin(), position.begin() + static_cast<long>(same));
+  UOp flat = flatten(position.subspan(same), tail_to);
+  for (UOp p : unflatten(flat, tail_from)) out.push_back(p);
+  return out;
+}
+
+std::vector<UOp> through(UOp n, std::span<const UOp> position, UOp* valid) {
+  const Shape& from = *n->src(0)->shape;
+  std::vector<UOp> out(position.begin(), position.end());
+  switch (n->op) {
+    case Op::Reshape: return through_reshape(n, position);
+    case Op::Permute:
+      out.resize(from.dims.size());
+      for (size_t i = 0; i < position.size(); ++i)
+        out[static_cast<size_t>(n->ints(i))] = position[i];
+      return out;
+    case Op::Expand:
+      if (from.dims.empty()) return {};
+      for (size_t i = 0; i < out.size(); ++i)
+        if (from.dims[i] == Dim(1)) out[i] = index(0);
+      return out;
+    case Op::Flip:
+      for (int64_t axis : n->ints()) {
+        auto i = static_cast<size_t>(axis);
+        out[i] = simplify(extent(from.dims[i]) + index(-1) - out[i]);
+      }
+      return out;
+    case Op::Shrink: {
+      std::vector<Dim> list = list_dims(n);
+      for (size_t i = 0; i < out.size(); ++i) out[i] = simplify(out[i] + extent(list[2 * i]));
+      return out;
+    }
+    case Op::Pad: {
+      std::vector<Dim> list = list_dims(n);
+      for (size_t i = 0; i < out.size(); ++i) {
+        UOp before = extent(list[2 * i]), size = extent(from.dims[i]);
+        out[i] = simplify(out[i] - before);
+        *valid = *valid & ge(out[i], index(0)) & lt(out[i], size);
+      }
+      *valid = simplify(*valid);
+      return out;
+    }
+    default: fail(ErrorKind::Internal, text("not a movement op: ", name(n->op)));
+  }
+}
+
+Under under(UOp n) {
+  bool whole = true;
+  while (has(n->op, Movement)) {
+    whole &= n->is(Op::Reshape);
+    n = n->src(0);
+  }
+  if (!n->is(Op::Param) && !n->is(Op::After)) return {};
+  return {n, whole};
+}
+
+}  // namespace mote

@@ -1,0 +1,463 @@
+// Consumers first: every node learns at which positions it is asked for, and there the choice is
+// made between evaluating it in place and storing it.
+#include "schedule/ranges.h"
+
+#include <algorithm>
+
+#include "algebra/algebra.h"
+#include "base/error.h"
+
+namespace mote {
+
+namespace {
+
+class Assigner {
+ public:
+  Assigner(UOp sink, const Target& target) : target_(target) {
+    draft_.order = toposort(sink);
+    forced_ = bound_kernels(draft_.order, target);
+    draft_.entries.resize(arena().size());
+    cost_.resize(arena().size());
+    for (UOp n : draft_.order) {
+      if (n->is(Op::Param)) add_param(n);
+      weigh(n);
+    }
+  }
+
+  Draft run() {
+    // Index expressions made from here on get ids above those of the graph.
+    for (size_t i = draft_.order.size(); i-- > 0;) visit(draft_.order[i]);
+    return std::move(draft_);
+  }
+
+ private:
+  struct Cost {
+    double each = 0;    // to evaluate one element with everything cheap below fused
+    double bytes = 0;   // of the distinct buffers below
+  };
+
+  const Target& target_;
+  Draft draft_;
+  std::vector<bool> forced_;
+  std::vector<Cost> cost_;
+  std::vector<std::pair<UOp, int>> early_readers_;  // kernels that read what a Store will write
+
+  // ---- estimates
+
+  static double count(UOp n) { return static_cast<double>(n->shape->count()); }
+
+  // A sum over where(position == index, x, 0) reads one element: it will collapse to a gather.
+  static bool is_gather(UOp reduce) {
+    UOp value = reduce->src(0);
+    if (static_cast<Op>(reduce->ints(0)) != Op::Add) return false;
+    while (has(value->op, Movement) || value->is(Op::Cast)) value = value->src(0);
+    if (!value->is(Op::Where)) return false;
+    UOp condition = value->src(0);
+    while (has(condition->op, Movement) || condition->is(Op::And)) condition = condition->src(0);
+    if (!condition->is(Op::Eq)) return false;
+    for (Node* side : condition->src()) {
+      while (has(side->op, Movement) || side->op == Op::Cast) side = side->sources[0];
+      if (side->op == Op::Iota) return true;
+    }
+    return false;
+  }
+
+  static double fold_count(UOp reduce) {
+    if (is_gather(reduce)) return 1;
+    double in = count(reduce->src(0)), out = count(reduce);
+    return out == 0 ? 0 : in / out;
+  }
+
+  void weigh(UOp n) {
+    if (!n->shape) return;
+    Cost& c = cost_[n->id];
+    if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy)) {
+      c = {target_.load_cost, count(n) * size_of(n->dtype)};
+      return;
+    }
+    for (Node* s : n->src()) {
+      if (!s->shape) continue;
+      bool stored = forced_[s->id] || (s->op == Op::Reduce && fold_count(UOp(s)) > 16);
+      c.each += stored ? target_.load_cost : cost_[s->id].each;
+      c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : cost_[s->id].bytes;
+    }
+    if (n->is(Op::Reduce)) c.each = fold_count(n) * (c.each + 1);
+    else if (has(n->op, Alu)) c.each += has(n->op, Curve) ? target_.curve_cost : 1;
+  }
+
+  uint64_t slots(const Request& r) const {
+    uint64_t mask = r.valid->ranges;
+    for (UOp p : r.position) mask |= p->ranges;
+    return mask;
+  }
+
+  // How often a request is evaluated when it is hoisted out of every loop it does not depend on.
+  double evaluations(const Request& r) const {
+    uint64_t mask = slots(r) & r.scope;
+    double n = 1;
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+    for (size_t s = 0; s < k.extents.size() && mask >> s; ++s)
+      if (r.scope >> s & 1) n *= static_cast<double>(k.extents[s]);
+    return n;
+  }
+
+  double iterations(const Request& r) const {
+    double n = 1;
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+    for (UOp range : k.ranges) n *= static_cast<double>(range->src(0)->hi);
+    return n;
+  }
+
+  bool better_stored(UOp n, const Entry& e) const {
+    const Cost& c = cost_[n->id];
+    const double elements = count(n), bytes = elements * size_of(n->dtype);
+    std::set<int> kernels;
+    double evals = 0;
+    for (const Request& r : e.requests) {
+      kernels.insert(r.kernel);
+      evals += evaluations(r);
+    }
+    const auto nk = static_cast<double>(kernels.size());
+    double fused = nk * c.bytes * target_.byte_cost + evals * c.each;
+    double stored = c.bytes * target_.byte_cost + elements * c.each + evals * target_.load_cost +
+                    bytes * target_.byte_cost * (1 + nk);
+    if (fused > stored && evals * c.each > target_.launch_cost * 0.02) return true;
+    return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
+  }
+
+  // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
+  // that the optimiser could not tile.
+  bool reduce_wants_own_kernel(UOp n, const Entry& e) const {
+    const double elements = count(n), work = elements * cost_[n->id].each;
+    if (work < target_.launch_cost) return false;
+    for (const Request& r : e.requests) {
+      const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+      bool merges = r.folded_by == static_cast<Op>(n->ints(0));
+      if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
+      if (elements < 4 * target_.threads && iterations(r) > elements && !merges) return true;
+    }
+    return false;
+  }
+
+  // ---- requests
+
+  void add_param(UOp n) {
+    auto slot = static_cast<size_t>(n->ints(0));
+    if (draft_.buffers.size() <= slot) draft_.buffers.resize(slot + 1);
+    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, static_cast<int>(slot), -1};
+  }
+
+  int add_temporary(UOp n) {
+    draft_.buffers.push_back({n->dtype, n->shape->count(), n->device, -1, -1});
+    return static_cast<int>(draft_.buffers.size()) - 1;
+  }
+
+  static bool same(const Request& a, const Request& b) {
+    return a.kernel == b.kernel && a.valid == b.valid && a.position == b.position;
+  }
+
+  uint32_t ask(UOp n, Request r) {
+    Entry& e = draft_.at(n);
+    for (uint32_t i = 0; i < e.requests.size(); ++i)
+      if (same(e.requests[i], r)) {
+        e.requests[i].scope |= r.scope;
+        if (e.requests[i].folded_by != r.folded_by) e.requests[i].folded_by = Op::Sink;
+        return i;
+      }
+    e.requests.push_back(std::move(r));
+    return static_cast<uint32_t>(e.requests.size()) - 1;
+  }
+
+  int new_kernel(uint8_t device) {
+    draft_.kernels.emplace_back();
+    draft_.kernels.back().device = device;
+    return static_cast<int>(draft_.kernels.size()) - 1;
+  }
+
+  UOp new_range(int kernel, const Dim& d, Role role) {
+    KernelDraft& k = draft_.kernels[static_cast<size_t>(kernel)];
+    ensure(k.next_slot < 64, "a kernel with more than 64 loops");
+    UOp r = range(k.next_slot++, extent(d), role);
+    k.extents.push_back(d.size);
+    if (role == Role::Reduce) k.reduce_slots |= 1ull << range_slot(r);
+    return r;
+  }
+
+  // A kernel of its own for a value of this shape: one loop per axis longer than 1.
+  Request fresh(const Shape& shape, uint8_t device) {
+    Request r;
+    r.kernel = new_kernel(device);
+    r.valid = truth(true);
+    for (const Dim& d : shape.dims) {
+      if (d == Dim(1)) {
+        r.position.push_back(index(0));
+        continue;
+      }
+      UOp loop = new_range(r.kernel, d, Role::Loop);
+      draft_.kernels.back().ranges.push_back(loop);
+      r.position.push_back(loop);
+      r.scope |= loop->ranges;
+    }
+    return r;
+  }
+
+  // ---- nodes
+
+  void visit(UOp n) {
+    switch (n->op) {
+      case Op::Sink: return;
+      case Op::Store: return visit_store(n);
+      case Op::After: return visit_after(n);
+      case Op::Param: draft_.at(n).holder = {static_cast<int>(n->ints(0)), {}}; return;
+      case Op::Copy: return visit_copy(n);
+      default: break;
+    }
+    Entry& e = draft_.at(n);
+    if (e.requests.empty() && e.stores.empty()) return;
+    if (n->nsrc == 0 || n->is(Op::Iota)) return store_leaf(n);
+    bool stored = !e.stores.empty() || forced_[n->id] || n->is(Op::Contiguous) ||
+                  (e.requests.size() + 0 > 0 && better_stored(n, e));
+    if (stored) return store(n);
+    for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
+  }
+
+  // Constants and iotas are never read from memory, but they may be what is written.
+  void store_leaf(UOp n) {
+    for (UOp s : draft_.at(n).stores) store_root(s, n);
+    draft_.at(n).stores.clear();
+  }
+
+  static bool is_leaf(UOp value) {
+    while (has(value->op, Movement)) value = value->src(0);
+    return value->is(Op::Param) || value->is(Op::After);
+  }
+
+  void visit_store(UOp s) {
+    Under target = under(s->src(0));
+    ensure(static_cast<bool>(target.leaf), "a store to something that is not a buffer");
+    UOp value = s->src(1);
+    if (target.whole && value->shape->count() == target.leaf->shape->count() && !is_leaf(value) &&
+        value->device == target.leaf->device)
+      draft_.at(value).stores.push_back(s);
+    else
+      store_root(s, value);
+  }
+
+  static UOp version_of(UOp leaf) { return leaf->is(Op::After) ? leaf->src(1) : UOp(); }
+
+  int buffer_of(UOp leaf) const {
+    while (leaf->is(Op::After)) leaf = under(leaf->src(0)).leaf;
+    return static_cast<int>(leaf->ints(0));
+  }
+
+  // A kernel for one Store, whatever view it writes to.
+  void store_root(UOp s, UOp value) {
+    const Shape& shape = *s->src(0)->shape;
+    Request r = fresh(shape, s->src(0)->device);
+    std::vector<UOp> position = r.position;
+    UOp valid = truth(true), view = s->src(0);
+    while (has(view->op, Movement)) {
+      position = through(view, position, &valid);
+      view = view->src(0);
+    }
+    Request asked = r;
+    if (value->shape->dims.empty()) asked.position.clear();
+    Output o;
+    o.node = value;
+    o.request = ask(value, asked);
+    o.position = where(valid, position[0], invalid());
+    o.slots = r.scope;
+    o.buffer = buffer_of(view);
+    o.store = s;
+    o.before = version_of(view);
+    draft_.kernels[static_cast<size_t>(r.kernel)].outputs.push_back(o);
+    for (auto [store, reader] : early_readers_)
+      if (store == s) read_after(reader, r.kernel);
+  }
+
+  // Readers of a fully overwritten version want the value itself.
+  void visit_after(UOp a) {
+    ensure(a->nsrc == 2 && a->src(1)->is(Op::Store), "After of something else than one Store");
+    Entry& e = draft_.at(a);
+    UOp s = a->src(1), value = s->src(1);
+    Under target = under(s->src(0));
+    e.holder = {buffer_of(a), s};
+    if (e.requests.empty()) return;
+    bool whole = target.whole && value->shape->count() == a->shape->count() && !is_leaf(value) &&
+                 value->device == a->device;
+    if (!whole) {
+      for (const Request& r : e.requests) early_readers_.emplace_back(s, r.kernel);
+      return;
+    }
+    for (Request& r : e.requests) {
+      Request asked = r;
+      asked.position = unflatten(r.position[0], *value->shape);
+      if (value->shape->dims.empty()) asked.position.clear();
+      r.below = {ask(value, asked)};
+    }
+  }
+
+  void visit_copy(UOp n) {
+    Entry& e = draft_.at(n);
+    if (e.requests.empty() && e.stores.empty()) return;
+    // The source in memory as a whole, then one transfer.
+    UOp from = n->src(0);
+    int k = new_kernel(n->device);
+    draft_.kernels.back().copy = true;
+    Under u = under(from);
+    Output o;
+    o.node = n;
+    o.buffer = add_temporary(n);
+    if (u.leaf && u.whole) {
+      draft_.kernels.back().copy_source = {buffer_of(u.leaf), version_of(u.leaf)};
+    } else {
+      Request r;
+      r.kernel = k;
+      r.valid = truth(true);
+      forced_[from->id] = true;
+      o.request = ask(from, r);
+    }
+    draft_.kernels[static_cast<size_t>(k)].outputs.push_back(o);
+    e.stored = true;
+    e.holder = {o.buffer, {}};
+    for (const Request& r : e.requests) read_after(r.kernel, k);
+    for (UOp s : e.stores) store_root(s, n);
+    e.stores.clear();
+  }
+
+  void read_after(int reader, int writer) {
+    if (reader != writer) draft_.kernels[static_cast<size_t>(reader)].after.insert(writer);
+  }
+
+  // ---- storing
+
+  // The request whose kernel can also write the value: it asks for each element exactly once, in
+  // loops that are the outermost ones of the kernel.
+  int host_request(UOp n, const Entry& e) const {
+    for (size_t i = 0; i < e.requests.size(); ++i) {
+      const Request& r = e.requests[i];
+      const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+      if (k.copy || k.device != n->device || !r.valid->is_const(1)) continue;
+      if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  static bool covers(UOp n, const Request& r, const KernelDraft& k) {
+    size_t next = 0;  // the loops must appear as the first ones, each once
+    uint64_t seen = 0;
+    for (size_t d = 0; d < r.position.size(); ++d) {
+      UOp p = r.position[d];
+      const Dim& size = n->shape->dims[d];
+      if (size == Dim(1) && p->is_const(0)) continue;
+      if (!p->is(Op::Range) || (seen & p->ranges) || (k.reduce_slots & p->ranges)) return false;
+      if (p->src(0) != extent(size)) return false;
+      seen |= p->ranges;
+      ++next;
+    }
+    for (size_t i = 0; i < next; ++i)
+      if (i >= k.ranges.size() || !(seen & k.ranges[i]->ranges)) return false;
+    return true;
+  }
+
+  // Whether kernel k needs, directly or not, another kernel that reads the value.
+  bool late(const Entry& e, int k) const {
+    std::set<int> readers;
+    for (const Request& r : e.requests)
+      if (r.kernel != k) readers.insert(r.kernel);
+    if (readers.empty()) return false;
+    std::vector<int> stack{k};
+    std::set<int> seen{k};
+    while (!stack.empty()) {
+      int at = stack.back();
+      stack.pop_back();
+      for (int next : draft_.kernels[static_cast<size_t>(at)].after) {
+        if (readers.count(next)) return true;
+        if (seen.insert(next).second) stack.push_back(next);
+      }
+    }
+    return false;
+  }
+
+  void store(UOp n) {
+    Entry& e = draft_.at(n);
+    int host = host_request(n, e);
+    if (host < 0) {
+      e.requests.push_back(fresh(*n->shape, n->device));
+      host = static_cast<int>(e.requests.size()) - 1;
+    }
+    e.own = static_cast<uint32_t>(host);
+    e.stored = true;
+    const Request own = e.requests[e.own];
+    Output o;
+    o.node = n;
+    o.request = e.own;
+    o.position = flatten(own.position, *n->shape);
+    for (UOp p : own.position) o.slots |= p->ranges;
+    if (e.stores.empty()) {
+      bool asked_elsewhere = false;
+      for (const Request& r : e.requests) asked_elsewhere |= r.kernel != own.kernel;
+      for (size_t i = 0; i < e.requests.size(); ++i) asked_elsewhere |= i != e.own;
+      if (!asked_elsewhere) {  // forced, but its only consumer computes it in place anyway
+        e.stored = false;
+        return descend(n, e.own);
+      }
+      o.buffer = add_temporary(n);
+      draft_.kernels[static_cast<size_t>(own.kernel)].outputs.push_back(o);
+      e.holder = {o.buffer, {}};
+    }
+    for (UOp s : e.stores) {
+      Under target = under(s->src(0));
+      o.buffer = buffer_of(target.leaf);
+      o.store = s;
+      o.before = version_of(target.leaf);
+      draft_.kernels[static_cast<size_t>(own.kernel)].outputs.push_back(o);
+      e.holder = {o.buffer, s};
+    }
+    for (const Request& r : e.requests) read_after(r.kernel, own.kernel);
+    descend(n, e.own);
+  }
+
+  // ---- evaluating in place
+
+  void descend(UOp n, uint32_t i) {
+    Request r = draft_.at(n).requests[i];
+    std::vector<uint32_t> below;
+    std::vector<UOp> ranges;
+    if (has(n->op, Movement)) {
+      Request asked = r;
+      asked.position = through(n, r.position, &asked.valid);
+      below.push_back(ask(n->src(0), asked));
+    } else if (n->is(Op::Reduce)) {
+      Request asked = r;
+      asked.folded_by = static_cast<Op>(n->ints(0));
+      for (size_t a = 1; a < n->ints().size(); ++a) {
+        auto axis = static_cast<size_t>(n->ints(a));
+        const Dim& d = n->src(0)->shape->dims[axis];
+        asked.position[axis] = index(0);
+        if (d == Dim(1)) continue;
+        UOp loop = new_range(r.kernel, d, Role::Reduce);
+        ranges.push_back(loop);
+        asked.position[axis] = loop;
+        asked.scope |= loop->ranges;
+      }
+      below.push_back(ask(n->src(0), asked));
+    } else {
+      for (Node* s : n->src()) {
+        Request asked = r;
+        asked.folded_by = Op::Sink;
+        if (s->shape->dims.empty()) asked.position.clear();
+        below.push_back(ask(UOp(s), asked));
+      }
+    }
+    Request& mine = draft_.at(n).requests[i];
+    mine.below = std::move(below);
+    mine.ranges = std::move(ranges);
+  }
+};
+
+}  // namespace
+
+Draft assign_ranges(UOp sink, const Target& target) { return Assigner(sink, target).run(); }
+
+}  // namespace mote

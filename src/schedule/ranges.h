@@ -1,0 +1,108 @@
+// What assign_ranges finds out about every tensor-level node, read by build_kernels.
+#pragma once
+#include <set>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace mote {
+
+// "Evaluate this node at these positions inside that kernel."
+struct Request {
+  int kernel = -1;
+  std::vector<UOp> position;     // one index expression per axis
+  UOp valid;                     // bool; where false the value is not used
+  uint64_t scope = 0;            // slots of the loops around the evaluation
+  Op folded_by = Op::Sink;       // the reduce this value flows into through movement only; or Sink
+  std::vector<uint32_t> below;   // per source: the request made of it
+  std::vector<UOp> ranges;       // of a Reduce: its own ranges
+  UOp value;                     // the scalar expression, once built
+};
+
+// A place in memory that holds a value or a version of the caller's buffer.
+struct Holder {
+  int buffer = -1;   // id into Plan::buffers
+  UOp version;       // the Store that made its content; empty: as the caller gave it
+  bool operator==(const Holder& o) const { return buffer == o.buffer && version == o.version; }
+};
+
+struct Entry {
+  std::vector<Request> requests;
+  std::vector<UOp> stores;   // full Stores of this value
+  bool stored = false;
+  uint32_t own = 0;          // when stored: the request that computes it
+  Holder holder;             // when stored or a leaf: where readers find it
+};
+
+// One write of a kernel.
+struct Output {
+  UOp node;             // the value: its request number `request`
+  uint32_t request = 0;
+  UOp position;         // flat, in the buffer
+  uint64_t slots = 0;   // the loops the write stands in
+  int buffer = -1;
+  UOp store;            // the Store it performs; empty for temporaries
+  UOp before;           // the version of the buffer it overwrites (a Store or empty)
+};
+
+struct KernelDraft {
+  std::vector<UOp> ranges;        // output ranges, slot order
+  int next_slot = 0;
+  std::vector<int64_t> extents;   // by slot
+  uint64_t reduce_slots = 0;
+  std::vector<Output> outputs;
+  std::set<int> after;            // kernels whose results it reads
+  bool copy = false;              // a copy between devices: outputs[0] from copy_source
+  Holder copy_source;
+  uint8_t device = 0;
+};
+
+struct Draft {
+  std::vector<UOp> order;              // sources first
+  std::vector<Entry> entries;          // by node id
+  std::vector<KernelDraft> kernels;
+  std::vector<PlannedBuffer> buffers;
+  Entry& at(UOp n) { return entries[n->id]; }
+};
+
+// Per node id: forced to be stored so that the target's bounds hold.
+std::vector<bool> bound_kernels(std::span<const UOp> order, const Target& target);
+Draft assign_ranges(UOp sink, const Target& target);
+
+// A kernel as scalar expressions. A Param in them stands for holders[its slot] of the Drawn.
+struct Write {
+  UOp position, value;
+  uint64_t slots = 0;    // the loops it stands in
+  Holder holder;         // what is written; version: the Store, or empty for a temporary
+  UOp before;            // the version overwritten
+};
+struct DrawnKernel {
+  std::vector<Write> writes;
+  std::vector<UOp> ranges;   // output ranges
+  bool copy = false;
+  Holder copy_source;
+  uint8_t device = 0;
+};
+struct Drawn {
+  std::vector<DrawnKernel> kernels;
+  std::vector<Holder> holders;
+  std::vector<PlannedBuffer> buffers;
+};
+Drawn build_kernels(Draft& draft);
+
+// Kernel bodies in an order that respects buffer versions; siblings are merged, and a version that
+// is still read after it was overwritten is copied before.
+Plan order_kernels(Drawn drawn, const Target& target);
+
+// The buffer under a movement chain, and whether the chain is only reshapes of the whole of it.
+struct Under {
+  UOp leaf;            // Param or After; empty if something else is there
+  bool whole = false;
+};
+Under under(UOp node);
+// positions of a movement node's source for positions of the node; `valid` is narrowed by Pad.
+std::vector<UOp> through(UOp movement, std::span<const UOp> position, UOp* valid);
+UOp flatten(std::span<const UOp> position, const Shape& shape);
+std::vector<UOp> unflatten(UOp flat, const Shape& shape);
+
+}  // namespace mote

@@ -1,0 +1,62 @@
+// From a graph of effects to an ordered list of kernels and copies.
+//
+// Takes: a Sink of effects in the current arena whose leaves are Params (numbered buffers), Vars
+// and constants: Store(view of a buffer version, value) and After(buffer version, stores...).
+// Gives: a Plan. Each kernel is a body
+//     Sink(End(Store(Index(Param, position), value), ranges...), ...)
+// over its own ranges (slots from 0) and its own Params (slots by first use), so that equal kernels
+// are equal nodes. No movement op, After or tensor-level Reduce is left; positions may be gated
+// (where(valid, position, Invalid)).
+// Guarantees: every effect asked for happens; a read of a buffer version sees exactly that version;
+// a value that is stored is computed once; the bounds of the target on kernel size and on buffers
+// per kernel hold.
+//
+// The passes, in order:
+//   bound_kernels   (bounds.cpp)   where a fused expression would outgrow the target
+//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where; store or recompute
+//   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
+//   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
+//   plan_memory     (memory.cpp)   temporaries into one arena per device
+#pragma once
+#include <vector>
+
+#include "ir/build.h"
+#include "ir/target.h"
+
+namespace mote {
+
+struct PlannedBuffer {
+  DType dtype = DType::none;
+  int64_t count = 0;
+  uint8_t device = 0;
+  int param = -1;        // slot of the caller's buffer; -1: a temporary
+  int64_t offset = -1;   // of a temporary: bytes into the arena
+  int64_t bytes() const { return count * size_of(dtype); }
+};
+
+struct Step {
+  UOp body;                   // of a kernel; empty: copy buffers[1] to buffers[0]
+  std::vector<int> buffers;   // by Param slot: ids into Plan::buffers; written ones first
+  int outputs = 0;            // how many of them are written
+  uint8_t device = 0;
+};
+
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<PlannedBuffer> buffers;  // the caller's Params first, by slot
+  int64_t arena_bytes = 0;             // after planning
+  int64_t unplanned_bytes = 0;         // the sum of all temporaries
+};
+
+Plan schedule(UOp sink, const Target& target);
+
+// Assigns offsets so that temporaries with disjoint lifetimes share memory.
+void plan_memory(Plan& plan);
+
+// Estimated work of a kernel body: floating and integer operations, bytes of distinct elements.
+struct Estimate {
+  double ops = 0, bytes = 0;
+};
+Estimate estimate(UOp body);
+
+}  // namespace mote

@@ -1,0 +1,163 @@
+// What a tensor is, its dtype and device, and writing to it.
+#include <algorithm>
+
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+int category(DType d) { return d == DType::boolean ? 0 : is_float(d) ? 2 : 1; }
+
+// In place, the result keeps the tensor's dtype and shape; what would not fit is an error.
+Tensor& update(Tensor& t, const Tensor& result) {
+  expect(category(result.dtype()) <= category(t.dtype()), "a result of ", result.dtype(),
+         " cannot be written in place to a tensor of ", t.dtype());
+  expect(dims_of(result) == dims_of(t), "a result of shape ", result,
+         " cannot be written in place to a tensor of shape ", t);
+  write(t, prim::cast(node_of(result), t.dtype()));
+  return t;
+}
+
+}  // namespace
+
+DType Tensor::dtype() const {
+  expect_defined(*this);
+  return impl_->dtype;
+}
+std::string Tensor::device() const {
+  expect_defined(*this);
+  return device_name(impl_->device);
+}
+int64_t Tensor::dim() const { return shape_of(*this).rank(); }
+int64_t Tensor::numel() const { return shape_of(*this).count(); }
+int64_t Tensor::nbytes() const { return numel() * size_of(dtype()); }
+bool Tensor::is_floating_point() const { return is_float(dtype()); }
+bool Tensor::is_view() const { return defined() && impl_->base.defined(); }
+
+std::vector<int64_t> Tensor::shape(Loc where) const {
+  Call call("shape", where);
+  return numeric_shape(*this);
+}
+Sizes Tensor::sizes() const {
+  std::vector<Size> out;
+  for (const Dim& d : dims_of(*this)) out.push_back(to_size(d));
+  return out;
+}
+int64_t Tensor::size(int64_t axis, Loc where) const {
+  Call call("size", where);
+  return numeric(shape_of(*this)[static_cast<int>(to_axis(axis, dim()))]);
+}
+
+bool Tensor::is_contiguous() const {
+  const Shape& shape = shape_of(*this);
+  if (!is_view()) return true;
+  if (shape.symbolic) return false;
+  std::vector<int64_t> wanted = row_major_strides(shape.dims);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (shape.dims[i].size > 1 && impl_->strides[i] != wanted[i]) return false;
+  return true;
+}
+
+Tensor Tensor::detach(Loc where) const {
+  Call call("detach", where);
+  return make_view(*this, prim::detach(chain_of(*this)), strides_of(*this));
+}
+
+Tensor& Tensor::assign(Operand x, Loc where) {
+  Call call("assign", where);
+  expect_defined(*this);
+  Tensor value = to_tensor(x, *this, dtype());
+  expect(can_expand(dims_of(value), dims_of(*this)), "a value of shape ", value,
+         " does not fit a tensor of shape ", *this);
+  Ref node = node_of(value);
+  write(*this, value.impl()->device == impl_->device ? node : prim::copy_to(node, impl_->device));
+  return *this;
+}
+
+void Tensor::operator=(Operand value) && {
+  Call call("assign", value.where);
+  expect(is_view(), "the left side is a copy that nobody else sees; write advanced indices with "
+                    "set() or index_put_()");
+  assign(value);
+}
+
+Tensor& Tensor::copy_(Operand x, Loc where) { return assign(x, where); }
+Tensor& Tensor::fill_(Operand x, Loc where) {
+  Call call("fill_", where);
+  expect(!x.tensor || x.tensor->dim() == 0, "needs a number or a tensor without axes");
+  return assign(x);
+}
+Tensor& Tensor::zero_(Loc where) {
+  Call call("zero_", where);
+  return assign(0);
+}
+Tensor& Tensor::add_(Operand x, Loc where) {
+  Call call("add_", where);
+  return update(*this, add(x));
+}
+Tensor& Tensor::sub_(Operand x, Loc where) {
+  Call call("sub_", where);
+  return update(*this, sub(x));
+}
+Tensor& Tensor::mul_(Operand x, Loc where) {
+  Call call("mul_", where);
+  return update(*this, mul(x));
+}
+Tensor& Tensor::div_(Operand x, Loc where) {
+  Call call("div_", where);
+  return update(*this, div(x));
+}
+Tensor& Tensor::clamp_(Operand lo, Operand hi, Loc where) {
+  Call call("clamp_", where);
+  return update(*this, clamp(lo, hi));
+}
+Tensor& Tensor::masked_fill_(const Tensor& mask, Operand value, Loc where) {
+  Call call("masked_fill_", where);
+  return update(*this, masked_fill(mask, value));
+}
+
+Tensor Tensor::cast(DType to, Loc where) const {
+  Call call("cast", where);
+  expect(to != DType::none && to != DType::index, "no tensor has the dtype ", to);
+  if (to == dtype()) return *this;
+  return make_value(prim::cast(node_of(*this), to), *this);
+}
+Tensor Tensor::to(DType dtype, Loc where) const {
+  Call call("to", where);
+  return cast(dtype);
+}
+Tensor Tensor::to(const std::string& name, Loc where) const {
+  Call call("to", where);
+  expect_defined(*this);
+  uint8_t target = device_from(name);
+  if (target == impl_->device) return *this;
+  return make_value(prim::copy_to(node_of(*this), target), target);
+}
+Tensor Tensor::bitcast(DType to, Loc where) const {
+  Call call("bitcast", where);
+  expect(to != DType::none && to != DType::index && to != DType::boolean && dtype() != DType::boolean,
+         "bits of ", dtype(), " cannot be read as ", to);
+  expect(size_of(to) == size_of(dtype()), "bits of ", dtype(), " cannot be read as ", to,
+         ": the sizes differ");
+  return to == dtype() ? *this : make_value(prim::bitcast(node_of(*this), to), *this);
+}
+Tensor Tensor::to_bool(Loc where) const { return to(DType::boolean, where); }
+Tensor Tensor::to_int(Loc where) const { return to(DType::i32, where); }
+Tensor Tensor::to_long(Loc where) const { return to(DType::i64, where); }
+Tensor Tensor::to_half(Loc where) const { return to(DType::f16, where); }
+Tensor Tensor::to_bfloat16(Loc where) const { return to(DType::bf16, where); }
+Tensor Tensor::to_float(Loc where) const { return to(DType::f32, where); }
+Tensor Tensor::to_double(Loc where) const { return to(DType::f64, where); }
+
+Tensor Tensor::clone(Loc where) const {
+  Call call("clone", where);
+  return make_value(node_of(*this), *this);
+}
+Tensor Tensor::contiguous(Loc where) const {
+  Call call("contiguous", where);
+  if (is_contiguous()) return *this;
+  return make_value(prim::contiguous(node_of(*this)), *this);
+}
+
+}  // namespace mote

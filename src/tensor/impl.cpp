@@ -1,0 +1,268 @@
+#include "tensor/impl.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "ir/storage.h"
+
+namespace mote {
+
+Storage* (*storage_from_bytes)(uint8_t, DType, int64_t, const void*) = nullptr;
+Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), void*) = nullptr;
+
+thread_local int Call::depth = 0;
+thread_local std::vector<Ref> Call::pins;
+
+namespace {
+
+std::vector<prim::Extent> pairs(UOp n) {
+  std::vector<Dim> list = list_dims(n);
+  std::vector<prim::Extent> out;
+  for (size_t i = 0; i < list.size(); i += 2) out.push_back({list[i], list[i + 1]});
+  return out;
+}
+
+// As a store's target zeros are no place: what lies behind the end is a second copy of a instead,
+// which later shrinks cut away (a step slice pads only to be cut into whole steps).
+Ref repeat_for_pad(const Ref& a, std::span<const prim::Extent> amounts) {
+  Ref r = a;
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    if (amounts[i].end == Dim(0)) continue;
+    std::vector<Dim> dims = r->shape->dims;
+    Dim size = dims[i];
+    dims.insert(dims.begin() + static_cast<long>(i), Dim(1));
+    r = prim::reshape(r, dims);
+    dims[i] = Dim(2);
+    r = prim::expand(r, dims);
+    dims.erase(dims.begin() + static_cast<long>(i));
+    dims[i] = size * 2;
+    r = prim::reshape(r, dims);
+    std::vector<prim::Extent> bounds;
+    for (const Dim& d : dims) bounds.push_back({0, d});
+    bounds[i].end = size + amounts[i].end;
+    r = prim::shrink(r, bounds);
+  }
+  return r;
+}
+
+Ref replay_one(UOp n, const Ref& a, bool as_target) {
+  switch (n->op) {
+    case Op::Reshape: return prim::reshape(a, list_dims(n));
+    case Op::Expand: return prim::expand(a, list_dims(n));
+    case Op::Permute: return prim::permute(a, n->ints());
+    case Op::Flip: return prim::flip(a, n->ints());
+    case Op::Shrink: return prim::shrink(a, pairs(n));
+    case Op::Pad: return as_target ? repeat_for_pad(a, pairs(n)) : prim::pad(a, pairs(n));
+    default: return as_target ? a : prim::detach(a);
+  }
+}
+
+// The movement ops above `bottom` up to `top`, applied to `onto`.
+Ref replay(UOp top, UOp bottom, const Ref& onto, bool as_target = false) {
+  std::vector<UOp> ops;
+  for (; top != bottom; top = top->src(0)) ops.push_back(top);
+  Ref r = onto;
+  for (size_t i = ops.size(); i-- > 0;) r = replay_one(ops[i], r, as_target);
+  return r;
+}
+
+// A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use the front of each axis.
+Ref fit(const Ref& flat, std::span<const Dim> dims) {
+  std::vector<Dim> most;
+  std::vector<prim::Extent> bounds;
+  for (const Dim& d : dims) most.push_back(d.size), bounds.push_back({0, d});
+  return prim::shrink(prim::reshape(flat, most), bounds);
+}
+
+UOp param_under(UOp chain) {
+  while (!chain->is(Op::Param)) chain = chain->src(0);
+  return chain;
+}
+
+Ref placeholder(const Tensor& base) {
+  const Shape& s = shape_of(base);
+  int64_t ints[] = {0, s.count(), 0};
+  Ref param = tensor_graph::make(Op::Param, base.dtype(), std::initializer_list<Ref>{},
+                                 Arg::of(intern_arg(ints)));
+  return fit(param, s.dims);
+}
+
+// chain over the node of base. A numeric shape's chain merges with the placeholder's reshape, so it
+// starts at the flat parameter.
+Ref chain_over(const Tensor& base, const Ref& chain, const Ref& node, bool as_target) {
+  const Shape& s = shape_of(base);
+  if (s.symbolic) return replay(chain, placeholder(base), node, as_target);
+  Dim count(s.count());
+  return replay(chain, param_under(chain), prim::reshape(node, {&count, 1}), as_target);
+}
+
+// The value read from where its parts were realized to, so that their graphs can go.
+Ref resolve(const Ref& value) {
+  UOp at = value;
+  while (!at->realized.load(std::memory_order_acquire) && has(at->op, Movement)) at = at->src(0);
+  Node* buffer = at->realized.load(std::memory_order_acquire);
+  if (!buffer) return value;
+  return replay(value, at, fit(Ref(UOp(buffer)), at->shape->dims));
+}
+
+// Do two elements of a view with these strides share a place?
+bool overlaps(const Shape& shape, const std::vector<int64_t>& strides) {
+  std::vector<std::pair<int64_t, int64_t>> axes;
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (shape.dims[i].size > 1) axes.push_back({std::abs(strides[i]), shape.dims[i].size});
+  std::sort(axes.begin(), axes.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : axes) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+// A leaf may die on one thread while another one runs backward through a graph that reads it.
+std::mutex& leaf_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
+
+}  // namespace
+
+Tensor::Tensor(const Tensor& o) : impl_(o.impl_) {
+  if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
+}
+Tensor::~Tensor() {
+  if (impl_ && impl_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete impl_;
+}
+Tensor& Tensor::operator=(const Tensor& o) & {
+  Tensor copy(o);
+  std::swap(impl_, copy.impl_);
+  return *this;
+}
+Tensor& Tensor::operator=(Tensor&& o) & noexcept {
+  std::swap(impl_, o.impl_);
+  return *this;
+}
+
+TensorImpl::~TensorImpl() {
+  if (!marked) return;
+  std::lock_guard lock(leaf_mutex());
+  marked->leaf = nullptr;
+}
+
+void mark_leaf(const Tensor& t, bool marked) {
+  TensorImpl& impl = *t.impl();
+  if (marked == (impl.marked != nullptr)) return;
+  if (impl.base.defined()) {
+    impl.value = node_of(impl);
+    impl.base = {}, impl.chain = {}, impl.strides = {};
+  }
+  give_storage(t);
+  impl.grad = {};
+  Storage* storage = prim::base_of(node_of(impl))->arg.storage;
+  std::lock_guard lock(leaf_mutex());
+  storage->requires_grad = marked;
+  storage->leaf = marked ? &impl : nullptr;
+  impl.marked = marked ? storage : nullptr;
+}
+
+Tensor leaf_tensor(Storage& storage) {
+  std::lock_guard lock(leaf_mutex());
+  if (!storage.leaf) return {};
+  std::atomic<uint32_t>& refs = storage.leaf->refs;
+  uint32_t count = refs.load(std::memory_order_relaxed);
+  while (count && !refs.compare_exchange_weak(count, count + 1)) {}
+  return count ? Tensor(storage.leaf) : Tensor();
+}
+
+Ref node_of(const TensorImpl& impl) {
+  if (impl.base.defined())
+    return chain_over(impl.base, impl.chain, node_of(*impl.base.impl()), false);
+  auto& self = const_cast<TensorImpl&>(impl);
+  self.value = resolve(impl.value);
+  return impl.value;
+}
+
+Ref node_of(const Tensor& t) {
+  expect_defined(t);
+  return node_of(*t.impl());
+}
+
+const Shape& shape_of(const Tensor& t) {
+  expect_defined(t);
+  return *(t.impl()->base.defined() ? t.impl()->chain : t.impl()->value)->shape;
+}
+
+Tensor make_value(Ref node, uint8_t device) {
+  auto* impl = new TensorImpl;
+  impl->dtype = node->dtype;
+  impl->device = device;
+  impl->value = std::move(node);
+  return Tensor(impl);
+}
+
+Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
+  Tensor t = make_value(fit(buffer, shape), buffer->device);
+  t.impl()->stored = true;
+  return t;
+}
+
+Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
+  if (chain == chain_of(of)) return of;
+  auto* impl = new TensorImpl;
+  impl->dtype = of.dtype();
+  impl->device = of.impl()->device;
+  impl->base = root_of(of);
+  impl->chain = std::move(chain);
+  impl->strides = std::move(strides);
+  return Tensor(impl);
+}
+
+Ref chain_of(const Tensor& t) {
+  expect_defined(t);
+  return t.impl()->base.defined() ? t.impl()->chain : placeholder(t);
+}
+
+std::vector<int64_t> row_major_strides(std::span<const Dim> dims) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(dims[i].size, 1);
+  }
+  return strides;
+}
+
+std::vector<int64_t> strides_of(const Tensor& t) {
+  return t.impl()->base.defined() ? t.impl()->strides : row_major_strides(dims_of(t));
+}
+
+void give_storage(const Tensor& t, bool keep) {
+  TensorImpl& impl = *root_of(t).impl();
+  if (impl.stored) return;
+  Ref old = node_of(impl);
+  std::vector<Dim> dims = old->shape->dims;
+  Ref memory = fit(prim::buffer(impl.device, impl.dtype, old->shape->count()), dims);
+  impl.value = keep && old->shape->count() ? fit(prim::assign(memory, old), dims) : memory;
+  impl.stored = true;
+}
+
+void write(const Tensor& t, const Ref& x) {
+  const Shape& shape = shape_of(t);
+  const Tensor& root = root_of(t);
+  TensorImpl& impl = *root.impl();
+  bool view = t.impl()->base.defined();
+  expect(!view || shape.symbolic || !overlaps(shape, t.impl()->strides),
+         "cannot write through a view of shape ", shape,
+         " in which several elements share one place; clone() it first");
+  if (shape.count() == 0) return;
+  bool whole = !view || (!shape.symbolic && shape.count() == shape_of(root).count());
+  give_storage(root, !whole);
+  Ref memory = node_of(impl);
+  Ref target = view ? chain_over(root, t.impl()->chain, memory, true) : memory;
+  impl.value = fit(prim::assign(target, expand_to(x, shape.dims)), memory->shape->dims);
+}
+
+}  // namespace mote

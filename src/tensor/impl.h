@@ -1,0 +1,141 @@
+// What a Tensor handle points to, and the few operations everything in tensor/ is written with.
+//
+// A tensor is a value or a view. A value holds a node of the tensor graph. A view holds the value
+// it looks at (its base, never itself a view) and a chain: movement ops over a placeholder, applied
+// to the base's node of the moment when it is read. So a view sees later writes to its base, and
+// holds no graph of its own.
+// Writing makes a new version of a buffer: a value is `stored` once it has a buffer that is its
+// alone. A node is not enough to know that, for equal expressions are one node.
+#pragma once
+#include <atomic>
+
+#include "ir/device_list.h"
+#include "ir/graph.h"
+#include "ir/provenance.h"
+#include "tensor/primitives.h"
+
+#include <mote/tensor.h>
+
+namespace mote {
+
+struct TensorImpl {
+  std::atomic<uint32_t> refs{1};
+  DType dtype = DType::none;
+  uint8_t device = kDefaultDevice;
+  bool stored = false;           // of a value: a version of a buffer of its own
+  Ref value;                     // of a value
+  Tensor base;                   // of a view
+  Ref chain;                     // of a view: movement (and Detach) over placeholder(base)
+  std::vector<int64_t> strides;  // of a view with numeric shape: where PyTorch's elements would lie
+  Storage* marked = nullptr;     // of a marked leaf: the storage under it, which knows this impl
+  Tensor grad;                   // of a marked leaf: what backward has added so far
+  ~TensorImpl();
+};
+
+// Marks t as a leaf of backward, or takes the mark away. A marked tensor has storage; a view
+// becomes a tensor of its own.
+void mark_leaf(const Tensor& t, bool marked);
+// The tensor of a marked storage; undefined when no handle is left to see its gradient.
+Tensor leaf_tensor(Storage& storage);
+
+// The graph of a tensor's elements now. A value that was realized is replaced by its buffer.
+Ref node_of(const TensorImpl& impl);
+Ref node_of(const Tensor& t);
+const Shape& shape_of(const Tensor& t);
+inline const std::vector<Dim>& dims_of(const Tensor& t) { return shape_of(t).dims; }
+
+Tensor make_value(Ref node, uint8_t device);
+inline Tensor make_value(Ref node, const Tensor& like) {
+  return make_value(std::move(node), like.impl()->device);
+}
+// A tensor with storage of its own that holds `buffer` (a Buffer node) in the given shape.
+Tensor make_stored(const Ref& buffer, std::span<const Dim> shape);
+// A view of `of`: a chain made from chain_of(of), and PyTorch's strides of the result.
+Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides);
+Ref chain_of(const Tensor& t);
+std::vector<int64_t> strides_of(const Tensor& t);
+std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
+
+// Makes the value under t `stored`. keep: its elements so far are still needed.
+void give_storage(const Tensor& t, bool keep = true);
+// t's elements become x's, which has t's shape, dtype and device.
+void write(const Tensor& t, const Ref& x);
+
+// Set by the runtime: storage with these bytes (copied), and storage that is the caller's memory.
+extern Storage* (*storage_from_bytes)(uint8_t device, DType dtype, int64_t count,
+                                      const void* bytes);
+extern Storage* (*storage_from_blob)(uint8_t device, DType dtype, int64_t count, void* data,
+                                     void (*deleter)(void*), void* context);
+
+// Opened by every public call: provenance, and the life of the size expressions made meanwhile.
+class Call {
+ public:
+  Call(const char* method, const Loc& where) : scope_(method, where) { ++depth; }
+  ~Call() {
+    if (--depth == 0 && !pins.empty()) pins.clear();
+  }
+  static const Dim& keep(const Dim& d, Ref r) {  // r lives as long as the outermost call
+    pins.push_back(std::move(r));
+    return d;
+  }
+
+ private:
+  CallScope scope_;
+  static thread_local int depth;
+  static thread_local std::vector<Ref> pins;
+};
+
+// A User error that names the method the user called.
+template <class... A>
+void expect(bool ok, const A&... parts) {
+  if (!ok) [[unlikely]] fail(ErrorKind::User, text("[", current_method(), "] ", parts...));
+}
+inline void expect_defined(const Tensor& t, const char* what = "the tensor") {
+  expect(t.defined(), what, " is undefined");
+}
+inline void append(std::string& out, const Tensor& t) { append(out, shape_of(t)); }
+
+// Arithmetic of sizes; folds numbers.
+Dim operator+(const Dim& a, const Dim& b);
+Dim operator-(const Dim& a, const Dim& b);
+Dim operator*(const Dim& a, const Dim& b);
+Dim operator/(const Dim& a, const Dim& b);  // rounds down
+Dim operator%(const Dim& a, const Dim& b);
+Dim product(std::span<const Dim> dims);
+Dim to_dim(const Size& s);
+Size to_size(const Dim& d);
+std::vector<Dim> to_dims(const Sizes& s);
+// The numeric sizes; an error that says so where one is symbolic.
+std::vector<int64_t> numeric_shape(const Tensor& t);
+int64_t numeric(const Dim& d);
+
+// Axes in 0 ... rank-1 from what the user wrote; errors name the range.
+int64_t to_axis(int64_t axis, int64_t rank);
+std::vector<int64_t> to_axes(const Axes& axes, int64_t rank);         // distinct, as given
+std::vector<int64_t> to_axes_or_all(const Axes& axes, int64_t rank);  // none means all
+std::vector<int64_t> range_of(int64_t n);                             // 0 ... n-1
+
+// dtype promotion and broadcasting.
+DType result_dtype(std::span<const Operand> operands);
+DType float_dtype(DType d);                       // d if a float, else f32
+std::vector<Dim> broadcast_dims(std::span<const Dim> a, std::span<const Dim> b);
+bool can_expand(std::span<const Dim> from, std::span<const Dim> to);
+Ref expand_to(const Ref& r, std::span<const Dim> dims);
+uint8_t common_device(std::initializer_list<const Tensor*> tensors);
+
+// op on operands of one dtype (a comparison's result is bool), broadcast.
+Tensor elementwise(Op op, std::initializer_list<Operand> operands, DType dtype);
+// A tensor of the operand: itself, or a rank-0 one on like's device.
+Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype = DType::none);
+Ref constant(DType dtype, const Number& n);
+uint8_t device_from(const std::string& name);
+
+// Internal building blocks that several families share; no call is opened.
+Tensor broadcast_tensor(const Tensor& t, std::span<const Dim> dims);     // a new value
+Tensor reduce_tensor(Op op, const Tensor& t, std::span<const int64_t> axes, bool keepdim);
+Tensor where_tensor(const Tensor& c, const Tensor& a, const Tensor& b);
+Tensor iota_tensor(const Dim& length, DType dtype, uint8_t device);
+Tensor reshaped(const Tensor& t, std::span<const Dim> dims);             // copies as it must
+Tensor shrunk(const Tensor& t, std::span<const prim::Extent> bounds);
+
+}  // namespace mote

@@ -1,0 +1,22 @@
+// Movement on nodes, shared by views, indexing, windows and scans.
+#pragma once
+#include "tensor/impl.h"
+
+namespace mote {
+
+std::vector<prim::Extent> whole(std::span<const Dim> dims);   // the bounds that cut nothing
+std::vector<prim::Extent> nothing(size_t rank);               // the amounts that pad nothing
+
+// View of begin ... end of one axis.
+Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end);
+// Elements begin, begin + step, ... of one axis; the last one lies within it. step >= 1.
+Ref every_nth(const Ref& r, int64_t axis, int64_t begin, int64_t count, int64_t step);
+// The same as a view; step may be negative.
+Tensor with_step(const Tensor& t, int64_t axis, int64_t begin, int64_t count, int64_t step);
+// One axis becomes two: windows, and positions in a window.
+Ref window_axis(const Ref& r, int64_t axis, int64_t kernel, int64_t stride, int64_t dilation);
+// The last axes (spatial) become (windows of each..., positions of each...).
+Ref windows(const Ref& r, std::span<const int64_t> kernel, std::span<const int64_t> stride,
+            std::span<const int64_t> dilation);
+
+}  // namespace mote

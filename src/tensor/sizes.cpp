@@ -1,0 +1,164 @@
+// Sizes, axes, variables: what stands in shapes.
+#include <algorithm>
+
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+Ref index_node(const Dim& d) {
+  return d.is_symbolic() ? Ref(d.symbol) : prim::constant(DType::index, d.size);
+}
+
+Dim combine(Op op, const Dim& a, const Dim& b) {
+  Ref r = prim::alu(op, {index_node(a), index_node(b)});
+  return Call::keep(Dim(UOp(r)), r);
+}
+
+bool numbers(const Dim& a, const Dim& b) { return !a.is_symbolic() && !b.is_symbolic(); }
+
+int64_t floor_div(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+// The node with one more count, for a handle that adopts it.
+Node* counted(UOp u) {
+  if (u) u->refs.fetch_add(1, std::memory_order_relaxed);
+  return u.get();
+}
+
+Size sizes_op(const Size& a, const Size& b, Dim (*f)(const Dim&, const Dim&), const char* name) {
+  Call call(name, Loc::current());
+  return to_size(f(to_dim(a), to_dim(b)));
+}
+
+}  // namespace
+
+Dim operator+(const Dim& a, const Dim& b) {
+  return numbers(a, b) ? Dim(a.size + b.size) : combine(Op::Add, a, b);
+}
+Dim operator-(const Dim& a, const Dim& b) {
+  if (numbers(a, b)) return a.size - b.size;
+  if (a == b) return 0;
+  return a + b * Dim(-1);
+}
+Dim operator*(const Dim& a, const Dim& b) {
+  if (numbers(a, b)) {
+    int64_t n;
+    expect(!__builtin_mul_overflow(a.size, b.size, &n), "a size of ", a, " x ", b, " is too large");
+    return n;
+  }
+  return combine(Op::Mul, a, b);
+}
+Dim operator/(const Dim& a, const Dim& b) {
+  expect(b != Dim(0), "division of the size ", a, " by 0");
+  if (b == Dim(1)) return a;
+  return numbers(a, b) ? Dim(floor_div(a.size, b.size)) : combine(Op::FloorDiv, a, b);
+}
+Dim operator%(const Dim& a, const Dim& b) {
+  expect(b != Dim(0), "division of the size ", a, " by 0");
+  return numbers(a, b) ? Dim(a.size - floor_div(a.size, b.size) * b.size)
+                       : combine(Op::FloorMod, a, b);
+}
+
+Dim product(std::span<const Dim> dims) {
+  Dim n = 1;
+  for (const Dim& d : dims) n = n * d;
+  return n;
+}
+
+Dim to_dim(const Size& s) {
+  return s.is_symbolic() ? Dim(UOp(s.symbol().node())) : Dim(s.value());
+}
+Size to_size(const Dim& d) {
+  if (!d.is_symbolic()) return d.size;
+  return Sym::adopt(counted(d.symbol));
+}
+std::vector<Dim> to_dims(const Sizes& s) {
+  std::vector<Dim> dims;
+  for (const Size& size : s) dims.push_back(to_dim(size));
+  return dims;
+}
+
+int64_t numeric(const Dim& d) {
+  expect(!d.is_symbolic(), "needs a size known as a number, got the symbolic size ", d);
+  return d.size;
+}
+std::vector<int64_t> numeric_shape(const Tensor& t) {
+  for (const Dim& d : dims_of(t))
+    expect(!d.is_symbolic(), "needs sizes known as numbers, got the symbolic shape ", t);
+  return shape_of(t).sizes();
+}
+
+int64_t to_axis(int64_t axis, int64_t rank) {
+  int64_t n = std::max<int64_t>(rank, 1);  // as PyTorch: a scalar has axis 0 and -1
+  expect(axis >= -n && axis < n, "axis ", axis, " is out of range, expected ", -n, " to ", n - 1,
+         " for a tensor with ", rank, " axes");
+  return axis < 0 ? axis + n : axis;
+}
+
+std::vector<int64_t> to_axes(const Axes& axes, int64_t rank) {
+  std::vector<int64_t> out;
+  for (int64_t axis : axes.list) {
+    out.push_back(to_axis(axis, rank));
+    expect(std::count(out.begin(), out.end(), out.back()) == 1, "axis ", axis,
+           " appears twice in the axes ", axes.list);
+  }
+  if (rank == 0) out.clear();
+  return out;
+}
+
+std::vector<int64_t> to_axes_or_all(const Axes& axes, int64_t rank) {
+  return axes.empty() ? range_of(rank) : to_axes(axes, rank);
+}
+
+std::vector<int64_t> range_of(int64_t n) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(i);
+  return out;
+}
+
+Sym::Sym(const Sym& o) : node_(counted(UOp(o.node_))) {}
+Sym::~Sym() { Ref::adopt(node_); }
+Sym Sym::adopt(Node* node) {
+  Sym s;
+  s.node_ = node;
+  return s;
+}
+int64_t Sym::lo() const { return node_->lo; }
+int64_t Sym::hi() const { return node_->hi; }
+std::string Sym::to_string() const { return text(Dim(UOp(node_))); }
+
+Variable::Variable(const std::string& name, int64_t lo, int64_t hi, Loc where) {
+  Call call("Variable", where);
+  expect(lo <= hi, "'", name, "' has the empty range ", lo, " to ", hi);
+  Sym::operator=(Sym::adopt(counted(prim::variable(name, lo, hi))));
+}
+
+Sym Variable::bind(int64_t value, Loc where) const {
+  Call call("bind", where);
+  const std::string& name = node()->arg.object->str;
+  expect(value >= lo() && value <= hi(), "'", name, "' cannot be ", value, ", its range is ", lo(),
+         " to ", hi());
+  return Sym::adopt(counted(prim::bind(Ref(UOp(node())), value)));
+}
+
+Size operator+(const Size& a, const Size& b) {
+  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x + y; }, "Size +");
+}
+Size operator-(const Size& a, const Size& b) {
+  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x - y; }, "Size -");
+}
+Size operator*(const Size& a, const Size& b) {
+  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x * y; }, "Size *");
+}
+Size operator/(const Size& a, const Size& b) {
+  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x / y; }, "Size /");
+}
+Size operator%(const Size& a, const Size& b) {
+  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x % y; }, "Size %");
+}
+
+}  // namespace mote

@@ -1,0 +1,56 @@
+// How each op of the golden file is called through the Tensor interface: one row per op key.
+#pragma once
+#include <mote/mote.h>
+
+#include <span>
+
+#include "golden_file.h"
+
+namespace mote::test {
+
+// A golden case about to run: its inputs as tensors of the device, its attributes by name.
+struct Call {
+  const GoldenCase& golden;
+  std::string device;
+  std::vector<Tensor> inputs;  // one per golden input
+
+  const Tensor& x(size_t i = 0) const;                 // the i-th input without a role
+  std::vector<Tensor> positional(size_t from = 0) const;
+  Tensor role(const char* name) const;                 // undefined if the case has none
+
+  bool has(const char* key) const { return golden.attrs.count(key) != 0; }
+  bool flag(const char* key, bool otherwise = false) const;
+  int64_t integer(const char* key, int64_t otherwise = 0) const;
+  double real(const char* key, double otherwise = 0) const;
+  Number number(const char* key) const;                // keeps bool, int or float
+  const char* text(const char* key, const char* otherwise = "") const;
+  std::vector<int64_t> ints(const char* key) const;    // one number or a list; empty if absent
+  std::vector<double> reals(const char* key) const;
+  DType dtype(const char* key = "dtype") const;        // none if absent
+  Options options() const { return {dtype(), device}; }
+  Reduction reduction() const;
+  std::vector<Index> indices() const;                  // of the attribute "index"
+
+ private:
+  const Attr& attr(const char* key) const;
+};
+
+using Outputs = std::vector<Tensor>;
+struct OpRow {
+  const char* op;
+  Outputs (*run)(const Call&);
+};
+
+// A row whose outputs are a list of expressions of the call c.
+#define MOTE_ROW(key, ...) \
+  OpRow { key, [](const Call& c) -> Outputs { return {__VA_ARGS__}; } }
+
+std::span<const OpRow> shape_rows();        // creation, movement, indexing
+std::span<const OpRow> elementwise_rows();
+std::span<const OpRow> reduction_rows();    // reductions, scans, sorts, products
+std::span<const OpRow> network_rows();      // windows, norms, attention, losses, dtypes, symbolic sizes
+
+// Null if no table has it.
+const OpRow* find_op(std::string_view op);
+
+}  // namespace mote::test

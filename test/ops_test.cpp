@@ -1,0 +1,253 @@
+// Every golden case of test/goldens/ops.gold.gz on every device: dtype, shape and values of the
+// outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
+// tools/make_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
+//
+// For work on one op: OPS=substring runs only the cases whose names contain it, OPS_THREADS=1 runs
+// them one after the other.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "ir/dtype.h"
+#include "ops_table.h"
+
+using namespace mote;
+using namespace mote::test;
+
+namespace {
+
+// ---- Tolerances, all of them. The first row that fits an output counts; "" is any op.
+// |got - want| <= atol + rtol * |want|; a gradient has the tolerance of its op.
+struct Tolerance {
+  const char* op;
+  DType dtype;
+  double rtol, atol;
+  const char* why;
+};
+const Tolerance tolerances[] = {
+    {"", DType::f64, 1e-7, 1e-7, "torch.testing.assert_close"},
+    {"", DType::f32, 1.3e-6, 1e-5, "torch.testing.assert_close"},
+    {"", DType::f16, 1e-3, 1e-5, "torch.testing.assert_close"},
+    {"", DType::bf16, 1.6e-2, 1e-5, "torch.testing.assert_close"},
+    {"", DType::f8e4m3, 0, 0, "casts are exact"},
+    {"", DType::f8e5m2, 0, 0, "casts are exact"},
+};
+
+// Ops whose results must have the right sign where they are zero.
+constexpr const char* signed_zeros[] = {"neg", "positive", "abs", "ceil", "floor", "trunc", "round",
+                                        "sqrt", "add", "sub", "mul", "div", "copysign", "cast"};
+
+const Tolerance& tolerance(const std::string& op, DType dtype) {
+  for (const Tolerance& t : tolerances)
+    if (t.dtype == dtype && (!*t.op || op == t.op)) return t;
+  throw std::runtime_error(std::string("no tolerance for ") + name(dtype));
+}
+
+// ---- Comparison: an empty text, or what is wrong.
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (int64_t d : shape) out += (out.empty() ? "" : ", ") + std::to_string(d);
+  return "(" + out + ")";
+}
+
+std::string position_text(int64_t flat, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> at(shape.size());
+  for (size_t k = shape.size(); k-- > 0; flat /= shape[k]) at[k] = flat % shape[k];
+  return shape_text(at);
+}
+
+bool close(double got, double want, const Tolerance& t, bool signed_zero) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  if (std::isinf(want) || std::isinf(got)) return want == got;
+  if (signed_zero && want == 0 && got == 0) return std::signbit(want) == std::signbit(got);
+  return std::fabs(got - want) <= t.atol + t.rtol * std::fabs(want);
+}
+
+std::string number_text(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", v);
+  return text;
+}
+
+struct Mismatch {
+  int64_t count = 0, first = 0;
+  std::string got, want;
+  void add(int64_t at, const std::string& is, const std::string& should) {
+    if (count++ == 0) first = at, got = is, want = should;
+  }
+};
+
+Mismatch differing(const std::string& op, const GoldenTensor& want, const std::string& got) {
+  Mismatch m;
+  int bytes = size_of(want.dtype);
+  const bool signed_zero = std::find_if(std::begin(signed_zeros), std::end(signed_zeros),
+      [&](const char* s) { return op == s; }) != std::end(signed_zeros);
+  for (int64_t i = 0; i < want.numel(); i++) {
+    const char *g = got.data() + i * bytes, *w = want.bytes.data() + i * bytes;
+    if (is_float(want.dtype)) {
+      double gv = load_float(want.dtype, g), wv = load_float(want.dtype, w);
+      if (!close(gv, wv, tolerance(op, want.dtype), signed_zero))
+        m.add(i, number_text(gv), number_text(wv));
+    } else {
+      int64_t gv = load_int(want.dtype, g), wv = load_int(want.dtype, w);
+      if (gv != wv) m.add(i, std::to_string(gv), std::to_string(wv));
+    }
+  }
+  return m;
+}
+
+std::string check_kind(const std::string& what, const GoldenTensor& want, const Tensor& got) {
+  if (!got.defined()) return what + " is undefined\n";
+  if (got.dtype() != want.dtype)
+    return what + " is " + name(got.dtype()) + ", should be " + name(want.dtype) + "\n";
+  std::vector<int64_t> shape = got.shape();
+  if (shape != want.shape)
+    return what + " has shape " + shape_text(shape) + ", should be " + shape_text(want.shape) + "\n";
+  return {};
+}
+
+std::string check_values(const std::string& op, const std::string& what, const GoldenTensor& want,
+                         const Tensor& got) {
+  std::string bytes(want.bytes.size(), '\0');
+  got.copy_out(bytes.data(), static_cast<int64_t>(bytes.size()));
+  Mismatch m = differing(op, want, bytes);
+  if (m.count == 0) return {};
+  return what + position_text(m.first, want.shape) + " is " + m.got + ", should be " + m.want +
+         " (" + std::to_string(m.count) + " of " + std::to_string(want.numel()) + " differ)\n";
+}
+
+// ---- Running one case.
+Call make_call(const GoldenCase& golden, const std::string& device) {
+  Call call{golden, device, {}};
+  for (const GoldenInput& in : golden.inputs) {
+    const GoldenTensor& v = in.value;
+    call.inputs.push_back(from_bytes(v.bytes.data(), v.shape, v.dtype, device));
+  }
+  return call;
+}
+
+// What the case says about one tensor of the result.
+struct Expected {
+  std::string what;
+  const GoldenTensor* want;
+  Tensor got;
+};
+
+void add_gradients(const Call& call, const Outputs& outputs, std::vector<Expected>& all) {
+  const GoldenCase& golden = call.golden;
+  if (golden.gradients.empty()) return;
+  Tensor loss;
+  for (size_t i = 0; i < outputs.size(); i++) {
+    if (!golden.outputs[i].weight) continue;
+    const GoldenTensor& w = *golden.outputs[i].weight;
+    Tensor weight = from_bytes(w.bytes.data(), w.shape, w.dtype, call.device);
+    Tensor part = (outputs[i] * weight).sum();
+    loss = loss.defined() ? loss + part : part;
+  }
+  std::vector<Tensor> targets;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < golden.gradients.size(); i++) {
+    if (!golden.gradients[i]) continue;
+    targets.push_back(call.inputs[i]);
+    of.push_back(i);
+  }
+  std::vector<Tensor> found = loss.gradient(targets);
+  for (size_t k = 0; k < of.size(); k++) {
+    std::string what = "gradient of input " + std::to_string(of[k]);
+    if (const std::string& role = golden.inputs[of[k]].role; !role.empty()) what += " " + role;
+    all.push_back({what + " ", &*golden.gradients[of[k]], found[k]});
+  }
+}
+
+std::string run_case(const GoldenCase& golden, const std::string& device) {
+  const OpRow* row = find_op(golden.op);
+  if (!row) return "no table of test/ops_table_*.cpp has this op\n";
+  Call call = make_call(golden, device);
+  Outputs outputs = row->run(call);
+  if (outputs.size() != golden.outputs.size())
+    return std::to_string(outputs.size()) + " outputs, should be " +
+           std::to_string(golden.outputs.size()) + "\n";
+  std::vector<Expected> all;
+  for (size_t i = 0; i < outputs.size(); i++)
+    all.push_back({"output " + std::to_string(i) + " ", &golden.outputs[i].value, outputs[i]});
+  std::string wrong;
+  for (const Expected& e : all) wrong += check_kind(e.what, *e.want, e.got);
+  if (!wrong.empty()) return wrong;
+  add_gradients(call, outputs, all);  // before anything is realized
+  for (size_t i = outputs.size(); i < all.size(); i++)
+    wrong += check_kind(all[i].what, *all[i].want, all[i].got);
+  if (!wrong.empty()) return wrong;
+  std::vector<Tensor> tensors;
+  for (const Expected& e : all) tensors.push_back(e.got);
+  realize(tensors);
+  for (const Expected& e : all) wrong += check_values(golden.op, e.what, *e.want, e.got);
+  return wrong;
+}
+
+std::string run_safely(const GoldenCase& golden, const std::string& device) {
+  try {
+    return run_case(golden, device);
+  } catch (const std::exception& e) {
+    return std::string("throws ") + e.what() + "\n";
+  }
+}
+
+// ---- Running all of them.
+const GoldenFile& goldens() {
+  static const GoldenFile file = read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz");
+  return file;
+}
+
+std::vector<const GoldenCase*> chosen_cases() {
+  const char* filter = std::getenv("OPS");
+  std::vector<const GoldenCase*> out;
+  for (const GoldenCase& c : goldens().cases)
+    if (!filter || c.name.find(filter) != std::string::npos) out.push_back(&c);
+  return out;
+}
+
+void run_all(const std::string& device) {
+  std::vector<const GoldenCase*> todo = chosen_cases();
+  std::vector<std::string> wrong(todo.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < todo.size();) wrong[i] = run_safely(*todo[i], device);
+  };
+  const char* asked = std::getenv("OPS_THREADS");
+  unsigned threads = asked ? std::max(1, std::atoi(asked)) : std::thread::hardware_concurrency();
+  std::vector<std::thread> pool;
+  for (unsigned i = 1; i < threads; i++) pool.emplace_back(work);
+  work();
+  for (std::thread& t : pool) t.join();
+  size_t failed = 0;
+  for (size_t i = 0; i < todo.size(); i++) {
+    failed += !wrong[i].empty();
+    CHECK_MESSAGE(wrong[i].empty(), device, " ", todo[i]->name, ": ", todo[i]->op, "(",
+                  todo[i]->attrs_text(), ")\n", wrong[i]);
+  }
+  MESSAGE(device, ": ", todo.size() - failed, " of ", todo.size(), " golden cases agree");
+}
+
+TEST_CASE("goldens: at least 800 cases, each named once, each with a row in the tables") {
+  std::set<std::string> names;
+  size_t cases = 0;
+  for (const GoldenCase& c : goldens().cases) {
+    CHECK_MESSAGE(names.insert(c.name).second, "twice: ", c.name);
+    CHECK_MESSAGE(find_op(c.op), "no row for ", c.op);
+    cases += !c.is_variant();
+  }
+  CHECK(cases >= 800);
+  MESSAGE(goldens().header);
+}
+
+TEST_CASE("ops: CPU agrees with PyTorch") { run_all("CPU"); }
+
+TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") { run_all("INTERP"); }
+
+}  // namespace
