@@ -32,7 +32,8 @@ class Random {
   int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
   int64_t between(int64_t lo, int64_t hi) {
     uint64_t width = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
-    return static_cast<int64_t>(static_cast<uint64_t>(lo) + (width ? engine_() % width : engine_()));
+    return static_cast<int64_t>(static_cast<uint64_t>(lo) +
+                                (width ? engine_() % width : engine_()));
   }
   bool chance(int percent) { return below(100) < percent; }
   template <class T, size_t N>
@@ -44,10 +45,10 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-constexpr DType kTypes[] = {DType::boolean, DType::u8,     DType::u16,    DType::u32,  DType::u64,
-                            DType::i8,      DType::i16,    DType::i32,    DType::i64,  DType::f8e4m3,
-                            DType::f8e5m2,  DType::bf16,   DType::f16,    DType::f32,  DType::f64,
-                            DType::index};
+constexpr DType kTypes[] = {DType::boolean, DType::u8,     DType::u16,    DType::u32,
+                            DType::u64,     DType::i8,     DType::i16,    DType::i32,
+                            DType::i64,     DType::f8e4m3, DType::f8e5m2, DType::bf16,
+                            DType::f16,     DType::f32,    DType::f64,    DType::index};
 
 // ---- Evaluation
 
@@ -62,10 +63,9 @@ Scalar random_scalar(Random& rng, DType d, int64_t lo, int64_t hi) {
     int64_t v = rng.chance(50) ? rng.between(lo, hi) : rng.chance(50) ? lo : hi;
     return scalar(d, v);
   }
-  static const double edges[] = {0.0,   -0.0,  1.0,     -1.0,   2.0,         0.5,
-                                 -3.0,  1e-40, -1e-310, 5e-324, 1.17549e-38, 3.4e38,
-                                 1e308, 65504, 448,     1e-7,   INFINITY,    -INFINITY,
-                                 NAN,   0.1,   -7.25,   100.0};
+  static const double edges[] = {
+      0.0,    -0.0,  1.0,   -1.0, 2.0,  0.5,      -3.0,      1e-40, -1e-310, 5e-324, 1.17549e-38,
+      3.4e38, 1e308, 65504, 448,  1e-7, INFINITY, -INFINITY, NAN,   0.1,     -7.25,  100.0};
   double v = rng.chance(70) ? rng.pick(edges)
                             : std::ldexp(static_cast<double>(rng.between(-1000, 1000)),
                                          static_cast<int>(rng.between(-30, 30)));
@@ -78,6 +78,17 @@ class Evaluator {
  public:
   explicit Evaluator(Random& rng) : rng_(rng) {}
   void again() { ++epoch_; }
+  void fix(UOp leaf, int64_t v) {
+    known(leaf);
+    set(leaf, {Value::Defined, scalar(leaf->dtype, v)});
+  }
+  // Everything that depends on these ranges will be computed anew.
+  void forget(std::span<const UOp> ranges) {
+    uint64_t slots = 0;
+    for (UOp r : ranges) slots |= r->ranges;
+    for (Entry& e : entries_)
+      if (e.ranges & slots) e.epoch = 0;
+  }
   bool out_of_bounds = false;
 
   Value operator()(UOp root) {
@@ -89,13 +100,13 @@ class Evaluator {
  private:
   struct Entry {
     Value value;
-    uint64_t epoch = 0;
+    uint64_t epoch = 0, ranges = 0;
   };
   bool known(UOp n) {
     if (n->id >= entries_.size()) entries_.resize(n->id * 2 + 64);
     return entries_[n->id].epoch == epoch_;
   }
-  void set(UOp n, const Value& v) { entries_[n->id] = {v, epoch_}; }
+  void set(UOp n, const Value& v) { entries_[n->id] = {v, epoch_, n->ranges}; }
 
   Value compute(UOp n) {
     if (n->is(Op::Const)) return {Value::Defined, scalar_of(n)};
@@ -122,9 +133,20 @@ class Evaluator {
       if (entries_[n->src(0)->id].value.state != Value::Defined) return {Value::Any, src[1]};
       return entries_[n->src(src[0].i ? 1 : 2)->id].value;
     }
+    if (worst != Value::Defined && decides(n)) worst = Value::Defined;
     if (worst == Value::Invalid && n->dtype != DType::index) worst = Value::Any;
     if (n->dtype == DType::index && overflows(n->op, src[0].i, src[1].i)) worst = Value::Any;
     return {worst, eval(n->op, n->dtype, {src, n->nsrc})};
+  }
+
+  // false & anything is false, true | anything is true.
+  bool decides(UOp n) {
+    if (n->dtype != DType::boolean || (!n->is(Op::And) && !n->is(Op::Or))) return false;
+    for (uint32_t s = 0; s < 2; ++s) {
+      const Value& v = entries_[n->src(s)->id].value;
+      if (v.state == Value::Defined && v.scalar.i == n->is(Op::Or)) return true;
+    }
+    return false;
   }
 
   // Index arithmetic is exact; an expression whose values do not fit says nothing.
@@ -161,7 +183,10 @@ UOp raw(Op op, DType dtype, std::initializer_list<UOp> src) {
   Node* nodes[4];
   size_t n = 0;
   for (UOp s : src) nodes[n++] = s.get();
-  return arena().make_raw({op, dtype, {nodes, n}, {}});
+  return arena().make_raw({
+      op, dtype, {nodes,     n},
+        {         }
+  });
 }
 
 UOp leaf_variable(const char* name, DType dtype, int64_t lo, int64_t hi) {
@@ -180,9 +205,8 @@ class Generator {
       int64_t lo = rng_.chance(60) ? 0 : rng_.between(-20, 20);
       int64_t width = rng_.pick({0, 1, 2, 3, 4, 7, 8, 15, 31, 63, 100});
       if (rng_.chance(4)) lo = rng_.pick({-(1ll << 31), (1ll << 31) - 4, 1ll << 40, -(1ll << 40)});
-      vars_[v] = rng_.chance(30) && lo == 0
-                     ? range(v, ::mote::index(width + 1), Role::Loop)
-                     : leaf_variable(names[v], DType::index, lo, lo + width);
+      vars_[v] = rng_.chance(30) && lo == 0 ? range(v, ::mote::index(width + 1), Role::Loop)
+                                            : leaf_variable(names[v], DType::index, lo, lo + width);
     }
   }
 
@@ -194,8 +218,9 @@ class Generator {
 
   UOp literal(DType d) {
     if (d == DType::index) return constant(d, small_constant());
-    Scalar s = random_scalar(rng_, d, rng_.chance(70) ? std::max<int64_t>(row(d).lo, -5) : row(d).lo,
-                             rng_.chance(70) ? std::min<int64_t>(row(d).hi, 5) : row(d).hi);
+    Scalar s =
+        random_scalar(rng_, d, rng_.chance(70) ? std::max<int64_t>(row(d).lo, -5) : row(d).lo,
+                      rng_.chance(70) ? std::min<int64_t>(row(d).hi, 5) : row(d).hi);
     return is_float(d) ? constant(d, s.f) : constant(d, s.i);
   }
 
@@ -215,7 +240,8 @@ class Generator {
   }
 
   UOp index(int depth) {
-    if (depth <= 0 || rng_.chance(25)) return rng_.chance(12) ? literal(DType::index) : vars_[rng_.below(3)];
+    if (depth <= 0 || rng_.chance(25))
+      return rng_.chance(12) ? literal(DType::index) : vars_[rng_.below(3)];
     auto c = [&] { return literal(DType::index); };
     UOp a = index(depth - 1);
     switch (rng_.below(10)) {
@@ -229,20 +255,50 @@ class Generator {
       case 7:
       case 8: return raw(Op::FloorMod, DType::index, {a, c()});
       default:
-        if (rng_.chance(50)) return raw(rng_.chance(50) ? Op::Max : Op::Min, DType::index, {a, c()});
+        if (rng_.chance(50))
+          return raw(rng_.chance(50) ? Op::Max : Op::Min, DType::index, {a, c()});
         return raw(Op::Where, DType::index, {condition(depth - 1), a, index(depth - 1)});
     }
   }
 
+  // Any elementwise expression of the dtype.
+  UOp value(DType d, int depth) {
+    if (d == DType::index) return index(depth);
+    if (depth <= 0 || rng_.chance(15)) return leaf(d, 1);
+    auto sub = [&] { return value(d, depth - 1); };
+    switch (rng_.below(8)) {
+      case 0: return raw(Op::Where, d, {value(DType::boolean, depth - 1), sub(), sub()});
+      case 1: return raw(Op::Cast, d, {value(rng_.pick(kTypes), depth - 1)});
+      case 2: return raw(rng_.chance(50) ? Op::Max : Op::Min, d, {sub(), sub()});
+      case 3:
+        if (d == DType::boolean) break;
+        return raw(Op::Neg, d, {sub()});
+      default: break;
+    }
+    if (d == DType::boolean && rng_.chance(60)) {
+      DType other = rng_.pick(kTypes);
+      return raw(rng_.chance(50) ? Op::Lt : Op::Eq, d,
+                 {value(other, depth - 1), value(other, depth - 1)});
+    }
+    if (d == DType::boolean) return raw(rng_.pick({Op::And, Op::Or, Op::Xor}), d, {sub(), sub()});
+    if (is_float(d)) return raw(rng_.pick({Op::Add, Op::Mul, Op::Div}), d, {sub(), sub()});
+    UOp right = rng_.chance(40) ? literal(d) : sub();
+    return raw(rng_.pick({Op::Add, Op::Add, Op::Mul, Op::Mul, Op::IDiv, Op::IMod, Op::And, Op::Or,
+                          Op::Xor, Op::Shl, Op::Shr}),
+               d, {sub(), right});
+  }
+
   UOp condition(int depth) {
-    if (depth <= 0 || rng_.chance(15)) return leaf_variable(rng_.chance(50) ? "s" : "t", DType::boolean, 0, 1);
+    if (depth <= 0 || rng_.chance(15))
+      return leaf_variable(rng_.chance(50) ? "s" : "t", DType::boolean, 0, 1);
     switch (rng_.below(6)) {
       case 0: return raw(Op::And, DType::boolean, {condition(depth - 1), condition(depth - 1)});
       case 1: return raw(Op::Or, DType::boolean, {condition(depth - 1), condition(depth - 1)});
       case 2: return raw(Op::Xor, DType::boolean, {condition(depth - 1), truth(true)});
       case 3: return raw(Op::Eq, DType::boolean, {index(depth - 1), index(depth - 1)});
       default: {
-        UOp right = rng_.chance(70) ? constant(DType::index, rng_.between(-5, 20)) : index(depth - 1);
+        UOp right =
+            rng_.chance(70) ? constant(DType::index, rng_.between(-5, 20)) : index(depth - 1);
         return raw(Op::Lt, DType::boolean, {index(depth - 1), right});
       }
     }
@@ -257,8 +313,8 @@ class Generator {
 
 class Instance {
  public:
-  Instance(Random& rng, const Pat& left) : rng_(rng), generate_(rng), left_(left),
-                                           types_(infer_dtypes(left)) {}
+  Instance(Random& rng, const Pat& left)
+      : rng_(rng), generate_(rng), left_(left), types_(infer_dtypes(left)) {}
   UOp operator()() {
     generate_.fresh();
     bound_ = {};
@@ -294,7 +350,10 @@ class Instance {
       if (!u) return {};
       src[s] = u.get();
     }
-    return arena().make_raw({n.op, d, {src, n.nsrc}, {}});
+    return arena().make_raw({
+        n.op, d, {src,         n.nsrc},
+          {           }
+    });
   }
 
   Random& rng_;
@@ -339,15 +398,16 @@ void fuzz_rules(const RuleSet& set, uint64_t total, uint64_t seed) {
   ArenaScope scope(scratch);
   const Matcher& matcher = set.matcher();
   const size_t forms = matcher.forms().size();
-  const uint64_t each = std::max<uint64_t>(static_cast<uint64_t>(1000 * scale()), total / forms + 1);
+  const uint64_t each =
+      std::max<uint64_t>(static_cast<uint64_t>(1000 * scale()), total / forms + 1);
   uint64_t fired = 0;
   for (size_t form = 0; form < forms; ++form) {
     Random rng(seed + form);
     Tally t = fuzz_form(matcher, static_cast<int>(form), each, rng);
     fired += t.fired;
     CHECK_MESSAGE(t.wrong == 0, "form ", form, " of ", text_of(*matcher.forms()[form].rule));
-    CHECK_MESSAGE(static_cast<double>(t.fired) >= 1000 * scale(), t.fired, " firings in ", t.tried, " tries of ",
-                  text_of(*matcher.forms()[form].rule), " as ",
+    CHECK_MESSAGE(static_cast<double>(t.fired) >= 1000 * scale(), t.fired, " firings in ", t.tried,
+                  " tries of ", text_of(*matcher.forms()[form].rule), " as ",
                   text_of(matcher.forms()[form].left));
   }
   std::printf("laws: %s: %zu rules, %zu forms, %llu firings\n", set.name(), set.rules().size(),
@@ -375,9 +435,14 @@ TEST_CASE("simplify keeps every value of random expressions") {
     if (k % 256 == 0) arena().reset();
     generate.fresh();
     UOp before;
-    if (k % 3 == 0) before = generate.condition(4);
-    else if (k % 3 == 1) before = generate.index(5);
-    else before = raw(Op::Where, DType::index, {generate.condition(3), generate.index(4), invalid()});
+    if (k % 4 == 0)
+      before = generate.condition(4);
+    else if (k % 4 == 1)
+      before = generate.index(5);
+    else if (k % 4 == 2)
+      before = generate.value(rng.pick(kTypes), 5);
+    else
+      before = raw(Op::Where, DType::index, {generate.condition(3), generate.index(4), invalid()});
     UOp after = simplify(before);
     REQUIRE_MESSAGE(simplify(after) == after, print(after));
     for (int e = 0; e < 4; ++e) {
@@ -386,6 +451,81 @@ TEST_CASE("simplify keeps every value of random expressions") {
       REQUIRE_MESSAGE(agrees(a, b), "round ", k, "\n", print(before), "became\n", print(after));
     }
   }
+}
+
+namespace {
+
+// The sum over ranges by running them, integers only.
+Value run_sum(UOp reduce, Evaluator& evaluate) {
+  Scalar total = scalar(reduce->dtype, int64_t{0});
+  std::vector<UOp> ranges;
+  for (uint32_t s = 1; s < reduce->nsrc; ++s) ranges.push_back(reduce->src(s));
+  std::vector<int64_t> at(ranges.size(), 0);
+  for (size_t done = 0; done < ranges.size();) {
+    evaluate.forget(ranges);
+    for (size_t r = 0; r < ranges.size(); ++r) evaluate.fix(ranges[r], at[r]);
+    Value v = evaluate(reduce->src(0));
+    if (v.state != Value::Defined) return v;
+    Scalar two[] = {total, v.scalar};
+    total = eval(Op::Add, reduce->dtype, two);
+    for (done = 0; done < ranges.size() && ++at[done] == ranges[done]->src(0)->arg.i;)
+      at[done++] = 0;
+  }
+  return {Value::Defined, total};
+}
+
+}  // namespace
+
+TEST_CASE("collapsed sums equal the sums, and read only inside memory") {
+  Arena scratch;
+  ArenaScope scope(scratch);
+  Random rng(11);
+  Evaluator evaluate(rng);
+  const int rounds = static_cast<int>(4'000 * scale());
+  int collapsed = 0;
+  for (int k = 0; k < rounds; ++k) {
+    if (k % 64 == 0) arena().reset();
+    int64_t n = rng.between(1, 9), m = rng.between(1, 5);
+    UOp r = range(0, index(n), Role::Reduce), q = range(1, index(m), Role::Reduce);
+    UOp o = range(2, index(rng.between(1, 7)), Role::Loop);
+    UOp read_id =
+        make(Op::Load, DType::i32, {make(Op::Index, DType::i32, {param(1, DType::i32, 16), o})});
+    UOp at =
+        rng.chance(50) ? cast(read_id, DType::index) : o * rng.between(-2, 3) + rng.between(-3, 4);
+    UOp flat = rng.chance(50) ? r : rng.chance(50) ? r * m + q : q * n + r;
+    int64_t size = flat == r ? n : n * m;
+    UOp position = flat + o * size;
+    UOp memory = param(0, DType::i32, size * 8);
+    UOp value = rng.chance(60)
+                    ? make(Op::Load, DType::i32, {make(Op::Index, DType::i32, {memory, position})})
+                    : constant(DType::i32, rng.between(-4, 4));
+    UOp zero = constant(DType::i32, 0);
+    UOp mask = rng.chance(60)   ? eq(flat, at)
+               : rng.chance(50) ? lt(flat * rng.between(1, 3), at)
+                                : ge(flat, at) & lt(flat, o + 3);
+    if (rng.chance(30)) mask = mask & lt(o, index(3));
+    if (rng.chance(20)) mask = mask & lt(r, index(rng.between(1, 8)));
+    if (rng.chance(20)) value = value * cast(o + 1, DType::i32);
+    UOp body = where(mask, value, rng.chance(85) ? zero : constant(DType::i32, 2));
+    UOp ranges[] = {r, q};
+    UOp before = reduce_over(Op::Add, body, std::span<const UOp>(ranges, rng.chance(70) ? 2 : 1));
+    if (before->nsrc == 2 && (body->ranges >> 1 & 1)) continue;
+    UOp after = collapse_reduces(before);
+    bool closed = true;
+    for (UOp u : toposort(after)) closed &= !u->is(Op::Reduce);
+    if (!closed) continue;
+    ++collapsed;
+    for (int e = 0; e < 3; ++e) {
+      evaluate.again();
+      evaluate.fix(o, rng.below(o->src(0)->arg.i));
+      Value b = evaluate(after);
+      Value a = run_sum(before, evaluate);
+      REQUIRE_MESSAGE(agrees(a, b), "round ", k, "\n", print(before), "became\n", print(after));
+      REQUIRE_MESSAGE(!evaluate.out_of_bounds, "round ", k, "\n", print(after));
+    }
+  }
+  CHECK(collapsed * 4 > rounds);
+  std::printf("laws: %d of %d sums collapsed\n", collapsed, rounds);
 }
 
 TEST_SUITE_END();

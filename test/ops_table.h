@@ -36,21 +36,21 @@ struct Call {
 };
 
 using Outputs = std::vector<Tensor>;
-struct OpRow {
+struct TestedOp {
   const char* op;
   Outputs (*run)(const Call&);
 };
 
 // A row whose outputs are a list of expressions of the call c.
 #define MOTE_ROW(key, ...) \
-  OpRow { key, [](const Call& c) -> Outputs { return {__VA_ARGS__}; } }
+  TestedOp { key, [](const Call& c) -> Outputs { return {__VA_ARGS__}; } }
 
-std::span<const OpRow> shape_rows();        // creation, movement, indexing
-std::span<const OpRow> elementwise_rows();
-std::span<const OpRow> reduction_rows();    // reductions, scans, sorts, products
-std::span<const OpRow> network_rows();      // windows, norms, attention, losses, dtypes, symbolic sizes
+std::span<const TestedOp> shape_rows();        // creation, movement, indexing
+std::span<const TestedOp> elementwise_rows();
+std::span<const TestedOp> reduction_rows();    // reductions, scans, sorts, products
+std::span<const TestedOp> network_rows();      // windows, norms, attention, losses, dtypes, symbolic sizes
 
 // Null if no table has it.
-const OpRow* find_op(std::string_view op);
+const TestedOp* find_op(std::string_view op);
 
 }  // namespace mote::test

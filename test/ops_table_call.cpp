@@ -124,9 +124,9 @@ std::vector<Index> Call::indices() const {
   }
 }
 
-const OpRow* find_op(std::string_view op) {
+const TestedOp* find_op(std::string_view op) {
   for (auto rows : {shape_rows(), elementwise_rows(), reduction_rows(), network_rows()})
-    for (const OpRow& row : rows)
+    for (const TestedOp& row : rows)
       if (op == row.op) return &row;
   return nullptr;
 }

@@ -127,7 +127,7 @@ Outputs run_symbolic(const Call& c) {
 #define ADAPTIVE(name) MOTE_ROW(#name, c.x().name(c.ints("output_size")))
 #define LOSS(name) MOTE_ROW(#name, c.x(0).name(c.x(1), c.reduction()))
 
-const OpRow rows[] = {
+const TestedOp rows[] = {
     CONV(conv1d), CONV(conv2d), CONV(conv3d), CONV_TRANSPOSE(conv_transpose1d),
     CONV_TRANSPOSE(conv_transpose2d), CONV_TRANSPOSE(conv_transpose3d),
     AVG_POOL(avg_pool1d), AVG_POOL(avg_pool2d), AVG_POOL(avg_pool3d),
@@ -171,6 +171,6 @@ const OpRow rows[] = {
 
 }  // namespace
 
-std::span<const OpRow> network_rows() { return rows; }
+std::span<const TestedOp> network_rows() { return rows; }
 
 }  // namespace mote::test

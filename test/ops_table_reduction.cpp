@@ -35,7 +35,7 @@ Outputs run_addmm(const Call& c) {
 
 #define REDUCE(name) MOTE_ROW(#name, c.x().name(c.ints("dim"), c.flag("keepdim")))
 
-const OpRow rows[] = {
+const TestedOp rows[] = {
     MOTE_ROW("sum", c.x().sum(c.ints("dim"), c.flag("keepdim"), c.dtype())),
     MOTE_ROW("prod", c.x().prod(c.ints("dim"), c.flag("keepdim"), c.dtype())),
     REDUCE(mean), REDUCE(amax), REDUCE(amin), REDUCE(any), REDUCE(all), REDUCE(logsumexp),
@@ -84,6 +84,6 @@ const OpRow rows[] = {
 
 }  // namespace
 
-std::span<const OpRow> reduction_rows() { return rows; }
+std::span<const TestedOp> reduction_rows() { return rows; }
 
 }  // namespace mote::test

@@ -59,7 +59,7 @@ Outputs run_where(const Call& c) {
   return {where(c.x(), x, y)};
 }
 
-const OpRow rows[] = {
+const TestedOp rows[] = {
     MOTE_ROW("full", full(c.ints("size"), c.number("fill_value"), c.options())),
     MOTE_ROW("zeros", zeros(c.ints("size"), c.options())),
     MOTE_ROW("ones", ones(c.ints("size"), c.options())),
@@ -140,6 +140,6 @@ const OpRow rows[] = {
 
 }  // namespace
 
-std::span<const OpRow> shape_rows() { return rows; }
+std::span<const TestedOp> shape_rows() { return rows; }
 
 }  // namespace mote::test

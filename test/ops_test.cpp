@@ -1,19 +1,16 @@
 // Every golden case of test/goldens/ops.gold.gz on every device: dtype, shape and values of the
 // outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
 // tools/make_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
-//
-// For work on one op: OPS=substring runs only the cases whose names contain it, OPS_THREADS=1 runs
-// them one after the other.
+// For work on one op: OPS=substring runs only the cases whose names contain it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <mutex>
 #include <set>
-#include <thread>
+#include <stdexcept>
 
+#include "base/flags.h"
 #include "ir/dtype.h"
 #include "ops_table.h"
 
@@ -166,7 +163,7 @@ void add_gradients(const Call& call, const Outputs& outputs, std::vector<Expecte
 }
 
 std::string run_case(const GoldenCase& golden, const std::string& device) {
-  const OpRow* row = find_op(golden.op);
+  const TestedOp* row = find_op(golden.op);
   if (!row) return "no table of test/ops_table_*.cpp has this op\n";
   Call call = make_call(golden, device);
   Outputs outputs = row->run(call);
@@ -214,24 +211,14 @@ std::vector<const GoldenCase*> chosen_cases() {
 
 void run_all(const std::string& device) {
   std::vector<const GoldenCase*> todo = chosen_cases();
-  std::vector<std::string> wrong(todo.size());
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next++) < todo.size();) wrong[i] = run_safely(*todo[i], device);
-  };
-  const char* asked = std::getenv("OPS_THREADS");
-  unsigned threads = asked ? std::max(1, std::atoi(asked)) : std::thread::hardware_concurrency();
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; i++) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
-  size_t failed = 0;
-  for (size_t i = 0; i < todo.size(); i++) {
-    failed += !wrong[i].empty();
-    CHECK_MESSAGE(wrong[i].empty(), device, " ", todo[i]->name, ": ", todo[i]->op, "(",
-                  todo[i]->attrs_text(), ")\n", wrong[i]);
+  size_t agree = 0;
+  for (const GoldenCase* c : todo) {
+    std::string wrong = run_safely(*c, device);
+    agree += wrong.empty();
+    CHECK_MESSAGE(wrong.empty(), device, " ", c->name, ": ", c->op, "(", c->attrs_text(), ")\n",
+                  wrong);
   }
-  MESSAGE(device, ": ", todo.size() - failed, " of ", todo.size(), " golden cases agree");
+  MESSAGE(device, ": ", agree, " of ", todo.size(), " golden cases agree");
 }
 
 TEST_CASE("goldens: at least 800 cases, each named once, each with a row in the tables") {
@@ -248,6 +235,21 @@ TEST_CASE("goldens: at least 800 cases, each named once, each with a row in the 
 
 TEST_CASE("ops: CPU agrees with PyTorch") { run_all("CPU"); }
 
-TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") { run_all("INTERP"); }
+TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") {
+  run_all("INTERP");
+}
+
+TEST_SUITE_BEGIN("soak");
+
+TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {
+  FlagScope c_compiler(Flag::CC, 1);
+  run_all("CPU");
+}
+
+TEST_CASE("ops: the interpreter of kernels agrees with PyTorch") {
+  run_all("INTERP_PROGRAM");
+}
+
+TEST_SUITE_END();
 
 }  // namespace

@@ -27,7 +27,8 @@ struct Case {
 Values strewn(int64_t count, double lo, double hi, double phase) {
   Values out;
   for (int64_t i = 0; i < count; ++i)
-    out.push_back(lo + (hi - lo) * std::fmod((static_cast<double>(i) + phase) * 0.6180339887498949, 1.0));
+    out.push_back(lo + (hi - lo) *
+                           std::fmod((static_cast<double>(i) + phase) * 0.6180339887498949, 1.0));
   return out;
 }
 
@@ -54,7 +55,8 @@ Point at(const Case& c, const std::vector<Values>& where, bool derivatives) {
   for (size_t i = 0; i < where.size(); ++i) x.push_back(from_data(where[i], c.shapes[i]));
   Tensor value = weighed(c.f(x), 0.7), slope = zeros({}, float64);
   Tensors first = value.gradient(x), second;
-  for (size_t i = 0; i < x.size(); ++i) slope = slope + weighed(first[i], 0.3 + 1.7 * static_cast<double>(i));
+  for (size_t i = 0; i < x.size(); ++i)
+    slope = slope + weighed(first[i], 0.3 + 1.7 * static_cast<double>(i));
   if (derivatives) second = slope.gradient(x, {}, true);
   Tensors all = {value, slope};
   all.insert(all.end(), first.begin(), first.end());
@@ -87,7 +89,8 @@ void check_case(const Case& c) {
   for (int d = 0; d < 2; ++d) {
     std::vector<Values> direction, above = x, below = x;
     for (size_t i = 0; i < x.size(); ++i) {
-      direction.push_back(strewn(static_cast<int64_t>(x[i].size()), -1, 1, 5.1 + 3.7 * d + static_cast<double>(i)));
+      direction.push_back(
+          strewn(static_cast<int64_t>(x[i].size()), -1, 1, 5.1 + 3.7 * d + static_cast<double>(i)));
       for (size_t k = 0; k < x[i].size(); ++k) {
         above[i][k] += h * direction[i][k];
         below[i][k] -= h * direction[i][k];
@@ -100,10 +103,21 @@ void check_case(const Case& c) {
   }
 }
 
-#define F1(expression) [](const Tensors& in) { const Tensor& x = in[0]; return expression; }
-#define F2(expression) [](const Tensors& in) { const Tensor &x = in[0], &y = in[1]; return expression; }
-#define F3(expression) \
-  [](const Tensors& in) { const Tensor &x = in[0], &y = in[1], &z = in[2]; return expression; }
+#define F1(expression)       \
+  [](const Tensors& in) {    \
+    const Tensor& x = in[0]; \
+    return expression;       \
+  }
+#define F2(expression)                   \
+  [](const Tensors& in) {                \
+    const Tensor &x = in[0], &y = in[1]; \
+    return expression;                   \
+  }
+#define F3(expression)                               \
+  [](const Tensors& in) {                            \
+    const Tensor &x = in[0], &y = in[1], &z = in[2]; \
+    return expression;                               \
+  }
 
 Tensor integers(const std::vector<int64_t>& values, const std::vector<int64_t>& shape) {
   return from_data(values, shape);

@@ -45,7 +45,7 @@ struct Linear {
   void add(const Linear& other, int64_t scale = 1);
   int64_t coeff_of(UOp node) const;  // 0 when absent
 };
-Linear linear(UOp index);            // of index dtype
+Linear linear(UOp index);  // of index dtype
 UOp build(const Linear& sum);
 
 struct Interval {
@@ -67,9 +67,9 @@ struct Gated {
   UOp valid, idx;
 };
 Gated split_gate(UOp position);
-UOp gated(UOp valid, UOp idx);                 // the inverse; idx itself when valid is true
-std::vector<UOp> conjuncts(UOp valid);         // of nested Ands
-UOp simplify_given(UOp u, UOp valid);          // equal to u wherever valid holds
+UOp gated(UOp valid, UOp idx);          // the inverse; idx itself when valid is true
+std::vector<UOp> conjuncts(UOp valid);  // of nested Ands
+UOp simplify_given(UOp u, UOp valid);   // equal to u wherever valid holds
 
 // ---- Reductions over ranges
 

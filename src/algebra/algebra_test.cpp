@@ -18,10 +18,10 @@ UOp variable(const char* name, int64_t lo, int64_t hi) {
 
 }  // namespace
 
-#define SAME(a, b)                      \
-  do {                                  \
-    UOp left = simplify(a);             \
-    UOp right = simplify(b);            \
+#define SAME(a, b)                                                         \
+  do {                                                                     \
+    UOp left = simplify(a);                                                \
+    UOp right = simplify(b);                                               \
     CHECK_MESSAGE(left == right, print(left), "\nwanted\n", print(right)); \
   } while (0)
 
@@ -94,6 +94,18 @@ TEST_CASE("gates meet outside and tell the index") {
   SAME(window, gated(ge(a + b, index(1)) & lt(a + b, index(13)), a + b - index(1)));
 }
 
+TEST_CASE("a padded window with stride and dilation reads one plain position") {
+  // conv: 3 taps, stride 2, dilation 3, padding 2, over rows of 17, two images of 4 channels.
+  UOp b = loop(0, 2), c = loop(1, 4), o = loop(2, 8), k = loop(3, 3);
+  UOp p = o * 2 + k * 3 - index(2);
+  UOp valid = ge(p, index(0)) & lt(p, index(17));
+  UOp flat = (b * 4 + c) * 17 + p;
+  UOp again = flat / 68 * 68 + flat / 17 % 4 * 17 + flat % 17;
+  SAME(gated(valid, again), gated(valid, flat));
+  SAME(gated(valid, flat % 17), gated(valid, p));
+  SAME(gated(valid, flat / 17), gated(valid, b * 4 + c));
+}
+
 TEST_CASE("strides, divisors and bounds") {
   UOp a = loop(0, 12), b = loop(1, 3);
   CHECK(stride_of(a * 6 + b + 1, a) == 6);
@@ -121,11 +133,11 @@ bool loops(UOp u) {
 
 }  // namespace
 
-#define COLLAPSES(a, b)                                                        \
-  do {                                                                         \
-    UOp left = collapse_reduces(a);                                            \
-    UOp right = simplify(b);                                                   \
-    CHECK_MESSAGE(left == right, print(left), "\nwanted\n", print(right));     \
+#define COLLAPSES(a, b)                                                    \
+  do {                                                                     \
+    UOp left = collapse_reduces(a);                                        \
+    UOp right = simplify(b);                                               \
+    CHECK_MESSAGE(left == right, print(left), "\nwanted\n", print(right)); \
   } while (0)
 
 TEST_CASE("sums of masks are counts") {

@@ -28,8 +28,10 @@ UOp less(const Linear& sum, int64_t c) {
   }
   Linear left, right;
   for (const Linear::Term& t : sum.all()) {
-    if (t.coeff > 0) left.add(t.node, t.coeff);
-    else right.add(t.node, -t.coeff);
+    if (t.coeff > 0)
+      left.add(t.node, t.coeff);
+    else
+      right.add(t.node, -t.coeff);
   }
   right.add(c);
   return lt(build(left), build(right));
@@ -42,8 +44,10 @@ bool drop_small_terms(Linear& sum, Wide& c) {
     if (d == 1) continue;
     Linear high, low;
     for (const Linear::Term& o : sum.all())
-      if (o.coeff % d == 0) high.add(o.node, o.coeff / d);
-      else low.add(o.node, o.coeff);
+      if (o.coeff % d == 0)
+        high.add(o.node, o.coeff / d);
+      else
+        low.add(o.node, o.coeff);
     if (low.count == 0) continue;
     WideInterval b = wide_bounds(low);
     Wide k = floor_div(c - 1 - b.lo, d);
@@ -73,8 +77,7 @@ UOp canonical_less(UOp a, UOp b) {
     c = -floor_div(-c, g);
     sum = divided(sum, g);
   }
-  while (drop_small_terms(sum, c)) {
-  }
+  while (drop_small_terms(sum, c)) {}
   return fits(c) ? less(sum, static_cast<int64_t>(c)) : UOp();
 }
 
@@ -94,8 +97,10 @@ UOp canonical_equal(UOp a, UOp b) {
   if (sum.terms[0].coeff < 0) g = -g;
   Linear left, right;
   for (const Linear::Term& t : sum.all()) {
-    if (t.coeff / g > 0) left.add(t.node, t.coeff / g);
-    else right.add(t.node, -(t.coeff / g));
+    if (t.coeff / g > 0)
+      left.add(t.node, t.coeff / g);
+    else
+      right.add(t.node, -(t.coeff / g));
   }
   right.add(c / g);
   return eq(build(left), build(right));

@@ -95,8 +95,10 @@ UOp by_mirror(Op op, const Split& s, int64_t c) {
   if (!up.ok) return {};
   UOp mirrored = binary(op, build(up), index(c));
   Linear answer;
-  if (op == Op::FloorDiv) answer = s.quotient;
-  else answer.add(c - 1);
+  if (op == Op::FloorDiv)
+    answer = s.quotient;
+  else
+    answer.add(c - 1);
   answer.add(mirrored, -1);
   return answer.ok ? build(answer) : UOp();
 }
@@ -113,7 +115,8 @@ UOp reduce_modulo(const Linear& x, int64_t c) {
   for (const Linear::Term& t : x.all()) {
     const int64_t coeff = t.coeff % c;
     changed |= coeff != t.coeff;
-    if (divisor_is(t.node, Op::FloorMod) && floor_mod(Wide(coeff) * t.node->src(1)->arg.i, c) == 0) {
+    if (divisor_is(t.node, Op::FloorMod) &&
+        floor_mod(Wide(coeff) * t.node->src(1)->arg.i, c) == 0) {
       r.add(linear(t.node->src(0)), coeff);
       changed = true;
     } else {
@@ -170,10 +173,14 @@ UOp fold_divmod(Op op, UOp x, UOp d) {
   if (!sum.ok) return {};
   rest.constant = sum.constant;
   for (const Linear::Term& t : sum.all()) {
-    if (t.node == d) quotient.add(t.coeff);
-    else if (t.node->is(Op::Mul) && t.node->src(0) == d) quotient.add(t.node->src(1), t.coeff);
-    else if (t.node->is(Op::Mul) && t.node->src(1) == d) quotient.add(t.node->src(0), t.coeff);
-    else rest.add(t.node, t.coeff);
+    if (t.node == d)
+      quotient.add(t.coeff);
+    else if (t.node->is(Op::Mul) && t.node->src(0) == d)
+      quotient.add(t.node->src(1), t.coeff);
+    else if (t.node->is(Op::Mul) && t.node->src(1) == d)
+      quotient.add(t.node->src(0), t.coeff);
+    else
+      rest.add(t.node, t.coeff);
   }
   WideInterval b = wide_bounds(rest);
   bool inside = b.lo >= 0 && b.hi < d->lo;

@@ -7,7 +7,9 @@ namespace mote {
 
 namespace {
 
-bool is_not(UOp u) { return u->is(Op::Xor) && u->dtype == DType::boolean && u->src(1)->is_const(1); }
+bool is_not(UOp u) {
+  return u->is(Op::Xor) && u->dtype == DType::boolean && u->src(1)->is_const(1);
+}
 
 // expr lies in the interval; from expr < c, !(expr < c), expr == c.
 struct Fact {
@@ -66,35 +68,50 @@ UOp assume_terms(UOp u, std::span<const Fact> facts, Map& back) {
   return map.empty() ? u : substitute(u, map);
 }
 
-// A fact about a sum: one of its terms is replaced by a variable for the sum, less the others.
+// m with sum = m * part + rest, if all terms of part stand in sum in proportion.
+std::optional<int64_t> multiple_of(const Linear& sum, const Linear& part) {
+  const int64_t first = sum.coeff_of(part.terms[0].node), unit = part.terms[0].coeff;
+  if (first == 0 || first % unit != 0) return {};
+  const int64_t m = first / unit;
+  for (const Linear::Term& t : part.all())
+    if (Wide(m) * t.coeff != sum.coeff_of(t.node)) return {};
+  return m;
+}
+
+// u with every sum that contains multiples of `part` written with `name` instead.
+UOp with_name(UOp u, const Linear& part, UOp name) {
+  Column<Node*> done(arena().size());
+  std::vector<Node*> src;
+  for (UOp n : toposort(u)) {
+    src.clear();
+    for (Node* s : n->src()) src.push_back(done[s]);
+    UOp now = std::ranges::equal(src, n->src()) ? n : with_src(n, src);
+    if (now->is(Op::Add) && now->dtype == DType::index) {
+      Linear sum = linear(now);
+      if (std::optional<int64_t> m = sum.ok ? multiple_of(sum, part) : std::nullopt) {
+        sum.add(part, -*m);
+        sum.add(linear(name), *m);
+        if (sum.ok) now = build(sum);
+      }
+    }
+    done[n] = now.get();
+  }
+  return done[u];
+}
+
+// A fact about a sum: the sum becomes a variable wherever it stands.
 UOp assume_sum(UOp u, const Fact& f, size_t number) {
   Linear sum = linear(f.expr);
-  if (!sum.ok) return u;
-  UOp best = u;
-  size_t best_size = toposort(u).size();
-  for (const Linear::Term& t : sum.all()) {
-    if (t.coeff != 1 && t.coeff != -1) continue;
-    UOp s = stand_in(f, number);
-    Linear solved;
-    solved.add(sum, -1);
-    solved.add(t.node, t.coeff);
-    solved.add(linear(s), 1);
-    Linear signed_solved;
-    signed_solved.add(solved, t.coeff);
-    if (!signed_solved.ok) continue;
-    std::pair<UOp, UOp> forth[] = {{t.node, build(signed_solved)}};
-    UOp changed = substitute(u, forth);
-    if (changed == u) continue;
-    UOp simpler = simplify(changed);
-    std::pair<UOp, UOp> again[] = {{s, f.expr}};
-    if (!s->is(Op::Const)) simpler = simplify(substitute(simpler, again));
-    size_t size = toposort(simpler).size();
-    if (size < best_size) {
-      best = simpler;
-      best_size = size;
-    }
-  }
-  return best;
+  if (!sum.ok || sum.count == 0) return u;
+  UOp name = stand_in(f, number);
+  UOp changed = with_name(u, sum, name);
+  if (changed == u) return u;
+  UOp simpler = simplify(changed);
+  std::pair<UOp, UOp> back[] = {
+      {name, f.expr}
+  };
+  if (!name->is(Op::Const)) simpler = simplify(substitute(simpler, back));
+  return toposort(simpler).size() < toposort(u).size() ? simpler : u;
 }
 
 UOp given(UOp u, std::span<const Fact> facts) {
@@ -102,7 +119,8 @@ UOp given(UOp u, std::span<const Fact> facts) {
   UOp changed = assume_terms(u, facts, back);
   if (changed != u) u = simplify(substitute(simplify(changed), back));
   for (size_t at = 0; at < facts.size(); ++at)
-    if (facts[at].expr->is(Op::Add)) u = assume_sum(u, facts[at], at);
+    if (facts[at].expr->is(Op::Add) && (facts[at].expr->ranges & ~u->ranges) == 0)
+      u = assume_sum(u, facts[at], at);
   return u;
 }
 
@@ -169,6 +187,24 @@ UOp simplify_conjunction(UOp u) {
   return conjunction(kept);
 }
 
+UOp simplify_disjunction(UOp u) {
+  std::vector<UOp> negated, todo{u};
+  while (!todo.empty()) {
+    UOp g = todo.back();
+    todo.pop_back();
+    if (!g->is(Op::Or)) {
+      negated.push_back(logical_not(g));
+      continue;
+    }
+    todo.push_back(g->src(0));
+    todo.push_back(g->src(1));
+    if (todo.size() + negated.size() > kConjuncts) return {};
+  }
+  UOp none = simplify_conjunction(conjunction(negated));
+  if (!none || conjuncts(none).size() >= negated.size()) return {};
+  return simplify(logical_not(none));
+}
+
 UOp simplify_given(UOp u, UOp valid) {
   std::vector<Fact> facts = facts_of(conjuncts(valid));
   if (contradictory(facts)) return u;
@@ -204,9 +240,12 @@ UOp simplify_gate(UOp gate) {
     std::vector<UOp> others = list;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
     UOp g = given(list[at], facts_of(others));
-    if (g->is_const(1)) list = others;
-    else if (g->is_const(0)) return invalid();
-    else ++at;
+    if (g->is_const(1))
+      list = others;
+    else if (g->is_const(0))
+      return invalid();
+    else
+      ++at;
   }
   return where(conjunction(list), simpler, invalid());
 }

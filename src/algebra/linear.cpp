@@ -1,11 +1,12 @@
 // Sums of indices as coefficient lists.
+#include "algebra/linear.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <numeric>
 
 #include "algebra/exact.h"
-#include "algebra/linear.h"
 
 namespace mote {
 
@@ -18,7 +19,8 @@ bool before(UOp a, UOp b) {
 }
 
 Wide scaled(int64_t bound, int64_t coeff) {
-  if (bound == kMinimum || bound == kMaximum) return (bound < 0) == (coeff < 0) ? kInfinite : -kInfinite;
+  if (bound == kMinimum || bound == kMaximum)
+    return (bound < 0) == (coeff < 0) ? kInfinite : -kInfinite;
   return Wide(bound) * coeff;
 }
 
@@ -27,6 +29,7 @@ Wide scaled(int64_t bound, int64_t coeff) {
 void Linear::add(int64_t c) { ok &= !__builtin_add_overflow(constant, c, &constant); }
 
 void Linear::add(UOp node, int64_t coeff) {
+  ok &= coeff != kMinimum;  // so that every coefficient can be negated
   if (!ok || coeff == 0) return;
   int at = 0;
   while (at < count && before(terms[static_cast<size_t>(at)].node, node)) ++at;
@@ -117,20 +120,25 @@ Interval bounds(const Linear& sum) {
           static_cast<int64_t>(std::clamp<Wide>(b.hi, kMinimum, kMaximum))};
 }
 
-bool divides(int64_t d, UOp u) {
+// Products are looked into a few levels deep.
+static bool divides(int64_t d, UOp u, int levels) {
   if (d == 1) return true;
+  if (levels == 0) return false;
   Linear sum = linear(u);
   if (!sum.ok || sum.constant % d != 0) return false;
   for (const Linear::Term& t : sum.all()) {
     int64_t rest = d / std::gcd(t.coeff, d);
     if (rest == 1) continue;
     // A product of indices that has a divisible factor.
-    if (t.node->is(Op::Mul) && (divides(rest, t.node->src(0)) || divides(rest, t.node->src(1))))
+    if (t.node->is(Op::Mul) &&
+        (divides(rest, t.node->src(0), levels - 1) || divides(rest, t.node->src(1), levels - 1)))
       continue;
     return false;
   }
   return true;
 }
+
+bool divides(int64_t d, UOp u) { return divides(d, u, 4); }
 
 std::optional<int64_t> stride_of(UOp u, UOp range) {
   Linear sum = linear(split_gate(u).idx);
@@ -138,8 +146,10 @@ std::optional<int64_t> stride_of(UOp u, UOp range) {
   const int slot = range_slot(range);
   int64_t stride = 0;
   for (const Linear::Term& t : sum.all()) {
-    if (t.node == range) stride = t.coeff;
-    else if (slot >= 64 || (t.node->ranges >> slot & 1)) return {};
+    if (t.node == range)
+      stride = t.coeff;
+    else if (slot >= 64 || (t.node->ranges >> slot & 1))
+      return {};
   }
   return stride;
 }

@@ -8,14 +8,15 @@ namespace mote {
 WideInterval wide_bounds(const Linear& sum);
 
 // Each gives the replacement, or an empty UOp when there is nothing to do.
-void put_together(Linear& sum);                      // quotients with their remainders
-UOp canonical_sum(UOp sum);                          // Add, or Mul of a sum by a constant
-UOp fold_divmod(Op op, UOp x, int64_t divisor);      // FloorDiv, FloorMod by a constant
-UOp fold_divmod(Op op, UOp x, UOp divisor);          // by a positive expression
+void put_together(Linear& sum);                  // quotients with their remainders
+UOp canonical_sum(UOp sum);                      // Add, or Mul of a sum by a constant
+UOp fold_divmod(Op op, UOp x, int64_t divisor);  // FloorDiv, FloorMod by a constant
+UOp fold_divmod(Op op, UOp x, UOp divisor);      // by a positive expression
 UOp canonical_less(UOp a, UOp b);
 UOp canonical_equal(UOp a, UOp b);
 UOp simplify_conjunction(UOp conjunction);
-UOp simplify_gate(UOp gate);                         // where(valid, idx, Invalid)
+UOp simplify_disjunction(UOp disjunction);
+UOp simplify_gate(UOp gate);  // where(valid, idx, Invalid)
 
 std::span<const Rule> collapse_rule_table();
 

@@ -1,4 +1,4 @@
-// Sums over a range that need no loop: counts of masks, series, and the one position a mask selects.
+// Sums over a range that need no loop: counts of masks, series, the one position a mask selects.
 #include <algorithm>
 
 #include "algebra/linear.h"
@@ -11,7 +11,7 @@ constexpr Reassociation policies[] = {
     {"Reduce(Add, x, r) -> x * extent(r)",
      "a float sum of one value n times is computed as the product x*n, rounded once"},
     {"Reduce(Add, where(mask(r), x, 0), r) -> x * count",
-     "likewise for the positions that a mask selects; 0 where it selects none"},
+     "likewise for the positions that a mask selects; 0 where it selects none"      },
 };
 
 bool depends(UOp u, UOp r) {
@@ -86,8 +86,10 @@ void take(Span& s, UOp condition, UOp r) {
   sum.add(r, -k);
   bool moves = std::ranges::any_of(sum.all(), [&](const auto& t) { return depends(t.node, r); });
   if (!sum.ok || k == 0 || k == kMinimum || moves) return s.loose.push_back(condition);
-  if (compare->is(Op::Lt)) bound_below_zero(s, sum, k, negated);
-  else bound_at_zero(s, sum, k);
+  if (compare->is(Op::Lt))
+    bound_below_zero(s, sum, k, negated);
+  else
+    bound_at_zero(s, sum, k);
 }
 
 Span solve(UOp condition, UOp r) {
@@ -121,7 +123,7 @@ UOp select(UOp value, UOp r, UOp at, UOp valid) {
   return done[value];
 }
 
-// count times x, count an index >= 0. Integers wrap, so the product is exact; of floats, see policies.
+// count times x, count an index >= 0. Integers wrap, so the product is exact; floats: `policies`.
 UOp times(UOp x, UOp count) {
   UOp product = x * cast(count, x->dtype);
   if (!is_float(x->dtype) || count->lo > 0) return product;
@@ -182,8 +184,7 @@ UOp sum_of_choice(UOp value, UOp r) {
 
 UOp sum_of_cast(UOp value, UOp r) {
   UOp inner = value->src(0);
-  if (inner->dtype == DType::boolean)
-    return sum_where(inner, constant(value->dtype, 1), r);
+  if (inner->dtype == DType::boolean) return sum_where(inner, constant(value->dtype, 1), r);
   if (inner->is(Op::Where) && is_zero(inner->src(2)))
     return sum_where(inner->src(0), cast(inner->src(1), value->dtype), r);
   if (!is_int(value->dtype) || inner->dtype != DType::index) return {};
@@ -199,11 +200,16 @@ UOp sum_over(UOp value, UOp r) {
   if (depth >= kParts) return {};
   ++depth;
   UOp n = r->src(0), sum;
-  if (!depends(value, r)) sum = times(value, n);
-  else if (value == r) sum = n * (n - index(1)) / 2;
-  else if (value->is(Op::Where)) sum = sum_of_choice(value, r);
-  else if (value->is(Op::Cast)) sum = sum_of_cast(value, r);
-  else if (is_int(value->dtype)) sum = sum_of_parts(value, r);
+  if (!depends(value, r))
+    sum = times(value, n);
+  else if (value == r)
+    sum = n * (n - index(1)) / 2;
+  else if (value->is(Op::Where))
+    sum = sum_of_choice(value, r);
+  else if (value->is(Op::Cast))
+    sum = sum_of_cast(value, r);
+  else if (is_int(value->dtype))
+    sum = sum_of_parts(value, r);
   --depth;
   return sum;
 }
@@ -227,8 +233,8 @@ UOp collapse(const Match& m) {
     UOp r = ranges[at];
     if (!r->is(Op::Range)) continue;
     UOp closed = op == Op::Add && value->dtype != DType::boolean ? sum_over(value, r)
-                 : depends(value, r)                              ? UOp()
-                                                                  : unused(op, value, r);
+                 : depends(value, r)                             ? UOp()
+                                                                 : unused(op, value, r);
     if (!closed) continue;
     ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(at));
     return ranges.empty() ? closed : reduce_over(op, closed, ranges);

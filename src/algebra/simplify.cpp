@@ -15,6 +15,7 @@ UOp merge_casts(const Match& m);
 UOp compare_cast(const Match& m);
 UOp divide_by_power_of_two(const Match& m);
 
+// clang-format off
 // A position that may not exist: the gate moves outwards through index arithmetic. Where the value
 // leaves index arithmetic without a place to keep the gate, any value will do.
 constexpr Rule hoist_gates[] = {
@@ -51,7 +52,7 @@ constexpr Rule divide_indices[] = {
     rule(i % c0, [](const Match& m) { return fold_divmod(Op::FloorMod, m[i], m[c0]->arg.i); }),
     rule(i / j, [](const Match& m) { return fold_divmod(Op::FloorDiv, m[i], m[j]); }),
     rule(i % j, [](const Match& m) { return fold_divmod(Op::FloorMod, m[i], m[j]); }),
-    rule(i / j / k, i / (j * k), when(lo(j) > 0 && lo(k) > 0)),
+    rule(i / j / k, i / (j * k), when(lo(j) > 0 && lo(k) > 0 && hi(j) * hi(k) < 0x1p62)),
 };
 
 constexpr Rule compare_indices[] = {
@@ -139,7 +140,8 @@ constexpr Rule bools[] = {
     rule(g || (g && h), g),
     rule(g || (!g && h), g || h),
     rule((g && h) || (!g && h), h),
-    rule(g & h, [](const Match& m) { return simplify_conjunction(m.root); }),
+    rule(g && h, [](const Match& m) { return simplify_conjunction(m.root); }),
+    rule(g || h, [](const Match& m) { return simplify_disjunction(m.root); }),
     rule(eq(g, 1), g),
     rule(eq(g, 0), !g),
     rule(eq(g, g), 1),
@@ -181,19 +183,23 @@ constexpr Rule casts[] = {
     rule(eq(cast(x), cast(y)), compare_cast),
     rule(cast(x) < cast(y), compare_cast),
 };
+// clang-format on
 
 }  // namespace
 
-const RuleSet simplify_rules{"simplify",
-                             RuleSet::Pure,
-                             {hoist_gates, sums_of_indices, divide_indices, compare_indices,
-                              wrap_around, ordered, floats, bools, choices, casts}};
+const RuleSet simplify_rules{
+    "simplify",
+    RuleSet::Pure,
+    {hoist_gates, sums_of_indices, divide_indices, compare_indices, wrap_around, ordered, floats,
+     bools, choices, casts}
+};
 
 const RuleSet collapse_rules{
     "collapse",
     RuleSet::Pure,
     {collapse_rule_table(), hoist_gates, sums_of_indices, divide_indices, compare_indices,
-     wrap_around, ordered, floats, bools, choices, casts}};
+     wrap_around, ordered, floats, bools, choices, casts}
+};
 
 UOp simplify(UOp u) { return rewrite(u, simplify_rules); }
 
@@ -236,9 +242,11 @@ UOp compare_cast(const Match& m) {
   UOp a = m.root->src(0), b = m.root->src(1);
   UOp inner = a->is(Op::Cast) ? a->src(0) : b->src(0);
   if (!holds_all(a->dtype, inner->dtype)) return {};
-  if (inner->dtype == DType::boolean && !is_float(a->dtype) && !(a->is(Op::Cast) && b->is(Op::Cast)))
-    return where(inner, binary(m.root->op, a->is(Op::Const) ? a : constant(a->dtype, 1),
-                               b->is(Op::Const) ? b : constant(a->dtype, 1)),
+  if (inner->dtype == DType::boolean && !is_float(a->dtype) &&
+      !(a->is(Op::Cast) && b->is(Op::Cast)))
+    return where(inner,
+                 binary(m.root->op, a->is(Op::Const) ? a : constant(a->dtype, 1),
+                        b->is(Op::Const) ? b : constant(a->dtype, 1)),
                  binary(m.root->op, a->is(Op::Const) ? a : constant(a->dtype, 0),
                         b->is(Op::Const) ? b : constant(a->dtype, 0)));
   auto side = [&](UOp s) {

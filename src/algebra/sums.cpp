@@ -1,4 +1,6 @@
 // Canonical sums, and the recombination of quotients with remainders.
+#include <algorithm>
+
 #include "algebra/linear.h"
 
 namespace mote {
@@ -7,8 +9,7 @@ namespace {
 
 int divmods(const Linear& sum) {
   int n = 0;
-  for (const Linear::Term& t : sum.all())
-    n += t.node->is(Op::FloorDiv) || t.node->is(Op::FloorMod);
+  for (const Linear::Term& t : sum.all()) n += t.node->is(Op::FloorDiv) || t.node->is(Op::FloorMod);
   return n;
 }
 
@@ -66,28 +67,43 @@ Linear with_upper_digit(const Linear& sum, const Linear::Term& mod, const Linear
 bool by_constant(const Linear::Term& t, Op op) {
   return t.node->is(op) && t.node->src(1)->is(Op::Const) && t.node->src(1)->arg.i > 0;
 }
-bool is_mod(const Linear::Term& t) { return by_constant(t, Op::FloorMod); }
+
+// Adding a multiple of x can only cancel something when a term of x is there.
+bool shares_term(const Linear& sum, UOp x) {
+  Linear inner = linear(x);
+  return std::ranges::any_of(inner.all(), [&](const auto& t) { return sum.coeff_of(t.node) != 0; });
+}
+
+bool recombine_quotient(Linear& sum, const Linear::Term& div) {
+  if (div.coeff % div.node->src(1)->arg.i != 0 || !shares_term(sum, div.node->src(0))) return false;
+  Linear r = with_remainder(sum, div);
+  if (!simpler(r, sum)) return false;
+  sum = r;
+  return true;
+}
+
+bool recombine_remainder(Linear& sum, const Linear::Term& mod) {
+  const Wide above = Wide(mod.coeff) * mod.node->src(1)->arg.i;
+  for (const Linear::Term& upper : sum.all()) {
+    if (upper.coeff != above || upper.node == mod.node) continue;
+    Linear r;
+    if (by_constant(upper, Op::FloorDiv))
+      r = with_quotient(sum, mod);
+    else if (by_constant(upper, Op::FloorMod))
+      r = with_upper_digit(sum, mod, upper);
+    else
+      continue;
+    if (!simpler(r, sum)) continue;
+    sum = r;
+    return true;
+  }
+  return false;
+}
 
 bool recombine(Linear& sum) {
-  for (const Linear::Term& mod : sum.all()) {
-    if (by_constant(mod, Op::FloorDiv) && mod.coeff % mod.node->src(1)->arg.i == 0)
-      if (Linear r = with_remainder(sum, mod); simpler(r, sum)) {
-        sum = r;
-        return true;
-      }
-    if (!is_mod(mod)) continue;
-    if (Linear r = with_quotient(sum, mod); simpler(r, sum)) {
-      sum = r;
-      return true;
-    }
-    for (const Linear::Term& upper : sum.all()) {
-      if (!is_mod(upper) || upper.node == mod.node) continue;
-      if (Wide(mod.coeff) * mod.node->src(1)->arg.i != upper.coeff) continue;
-      if (Linear r = with_upper_digit(sum, mod, upper); simpler(r, sum)) {
-        sum = r;
-        return true;
-      }
-    }
+  for (const Linear::Term& t : sum.all()) {
+    if (by_constant(t, Op::FloorDiv) && recombine_quotient(sum, t)) return true;
+    if (by_constant(t, Op::FloorMod) && recombine_remainder(sum, t)) return true;
   }
   return false;
 }
@@ -96,8 +112,7 @@ bool recombine(Linear& sum) {
 
 void put_together(Linear& sum) {
   if (sum.count < 2 || divmods(sum) == 0) return;
-  while (recombine(sum)) {
-  }
+  while (recombine(sum)) {}
 }
 
 UOp canonical_sum(UOp u) {

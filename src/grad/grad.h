@@ -29,8 +29,9 @@ std::vector<std::pair<Ref, Ref>> leaf_gradients(const Ref& loss, const Ref& seed
 
 // The storage of a node that is a version of a marked leaf, otherwise null.
 Storage* marked_leaf(UOp node);
-// Would leaf_gradients find any?
-bool depends_on_leaf(const Ref& node);
+// For each node: does it depend on a marked leaf, or on memory that was realized from one? One walk
+// over all.
+std::vector<bool> depend_on_leaves(std::span<const UOp> nodes);
 
 // The table of derivatives (derivatives.cpp), one row per primitive op.
 // carries: does source i of node influence the node's value differentiably?

@@ -159,6 +159,7 @@ Function reduced(Op op, std::vector<int64_t> axes) {
 }  // namespace
 
 TEST_SUITE("grad") {
+  // clang-format off
   TEST_CASE("elementwise rows") {
     const Case cases[] = {
         {"neg", {{5}}, -2, 2, unary(Op::Neg)},
@@ -244,6 +245,7 @@ TEST_SUITE("grad") {
     };
     for (const Case& c : cases) check_derivatives(c);
   }
+  // clang-format on
 
   TEST_CASE("casts between floats carry, rounding steps have slope 0, bits and integers do not") {
     Input x({2}, {1.5, 2.5});
@@ -262,7 +264,8 @@ TEST_SUITE("grad") {
   TEST_CASE("ties share evenly") {
     Input a({3}, {1, 2, 3}), b({3}, {1, 3, 2});
     Ref targets[] = {a.node, b.node};
-    std::vector<Ref> larger = gradients(sum_all(prim::alu(Op::Max, {targets[0], targets[1]})), targets, one());
+    std::vector<Ref> larger =
+        gradients(sum_all(prim::alu(Op::Max, {targets[0], targets[1]})), targets, one());
     CHECK(evaluate(larger[0]) == Values{0.5, 0, 1});
     CHECK(evaluate(larger[1]) == Values{0.5, 1, 0});
     Input x({2, 4}, {5, 1, 5, 5, 7, 8, 6, 2});
@@ -274,7 +277,12 @@ TEST_SUITE("grad") {
   }
 
   TEST_CASE("a product's derivatives are exact where factors are zero") {
-    for (Values at : {Values{2, 0, 3}, Values{0, 5, 0}, Values{0, 0, 0}, Values{1, 2, 3}}) {
+    for (Values at : {
+             Values{2, 0, 3},
+             Values{0, 5, 0},
+             Values{0, 0, 0},
+             Values{1, 2, 3}
+    }) {
       Input x({3}, at);
       int64_t axes[] = {0};
       Ref product = prim::reshape(prim::reduce(Op::Mul, x.node, axes), {});
@@ -301,7 +309,10 @@ TEST_SUITE("grad") {
 
   TEST_CASE("a written memory passes gradients to what was written and what was kept") {
     Input base({2, 3}, {1, 2, 3, 4, 5, 6}), value({2, 2}, {7, 8, 9, 10});
-    prim::Extent bounds[] = {{0, 2}, {1, 3}};
+    prim::Extent bounds[] = {
+        {0, 2},
+        {1, 3}
+    };
     Ref version = prim::assign(prim::shrink(base.node, bounds), prim::mul(value.node, value.node));
     Ref weights = Input({6}, {1, 2, 3, 4, 5, 6}).node;
     Ref loss = sum_all(prim::mul(version, weights));
@@ -398,7 +409,8 @@ TEST_SUITE("grad") {
       wide = wide ? prim::add(wide, term) : term;
     }
     Ref g = gradients(sum_all(wide), std::span(&x.node, 1), one())[0];
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     CHECK(seconds < 5);
     CHECK(evaluate(g) == Values{49995000, 49995000});
   }

@@ -17,9 +17,10 @@ struct Mark {
   Ref gradient;          // the sum of what came from above so far
 };
 
-bool entered(UOp n) {
-  return !marked_leaf(n) && (is_float(n->dtype) || n->is(Op::Store));
-}
+bool entered(UOp n) { return !marked_leaf(n) && (is_float(n->dtype) || n->is(Op::Store)); }
+
+// Realized from marked leaves: what led to it is gone.
+bool hides_leaves(UOp n) { return n->is(Op::Buffer) && n->arg.storage->from_graph; }
 
 // The loss keeps every node it walks over alive, so ids stay theirs.
 class Walk {
@@ -78,9 +79,9 @@ class Walk {
     if (UOp buffer = wanted_buffer(n)) path = marks_[buffer].on_path = true;
     if (entered(n))
       for (uint32_t i = 0; i < n->nsrc && !path; ++i) path = carries(n, i) && on_path(n->src(i));
-    check(path || !n->is(Op::Buffer) || !n->arg.storage->from_graph, "[", current_method(),
-          "] a value of ", n->shape->count(), " elements on the way was already realized, its graph "
-          "is gone; call ", current_method(), "() before realize/item, or detach() the value");
+    check(path || !hides_leaves(n), "[", current_method(), "] it depends on a tensor of ",
+          n->shape->count(), " elements that was already realized, whose graph is gone; call ",
+          current_method(), "() before realize/item, or detach() that tensor");
     marks_[n].on_path = path;
   }
 
@@ -115,7 +116,18 @@ Storage* marked_leaf(UOp n) {
   return n->is(Op::Buffer) && n->arg.storage->requires_grad ? n->arg.storage : nullptr;
 }
 
-bool depends_on_leaf(const Ref& node) { return !Walk(node).want_leaves().empty(); }
+std::vector<bool> depend_on_leaves(std::span<const UOp> nodes) {
+  Column<char> depends(tensor_graph::max_id());
+  for (UOp n : toposort(nodes, entered)) {
+    bool found = marked_leaf(n) || hides_leaves(n);
+    if (entered(n))
+      for (uint32_t i = 0; i < n->nsrc && !found; ++i) found = depends[n->src(i)] && carries(n, i);
+    depends[n] = found;
+  }
+  std::vector<bool> out;
+  for (UOp n : nodes) out.push_back(depends[n]);
+  return out;
+}
 
 std::vector<Ref> gradients(const Ref& loss, std::span<const Ref> targets, const Ref& seed) {
   Walk walk(loss);

@@ -17,6 +17,11 @@ bool was_realized(UOp n) {
   return base->is(Op::Buffer) && base->arg.storage->from_graph && !marked_leaf(base);
 }
 
+bool depends_on_leaf(const Ref& node) {
+  UOp n = node;
+  return depend_on_leaves({&n, 1})[0];
+}
+
 // Checks the loss and gives its node.
 Ref loss_node(const Tensor& loss) {
   expect_defined(loss);
@@ -38,7 +43,8 @@ Ref seed_node(const Tensor& loss, const Ref& node, const Tensor& given) {
   }
   Ref seed = node_of(given);
   expect(is_float(seed->dtype), "the gradient must be floating-point, got ", seed->dtype);
-  expect(seed->shape == node->shape, "the gradient has shape ", given, " but the tensor has ", loss);
+  expect(seed->shape == node->shape, "the gradient has shape ", given, " but the tensor has ",
+         loss);
   expect(given.impl()->device == loss.impl()->device, "the gradient is on ", given.device(),
          " but the tensor is on ", loss.device());
   return prim::cast(seed, node->dtype);
@@ -66,9 +72,10 @@ void check_target(const Tensor& target, size_t i) {
   expect(target.defined(), "target ", i, " is undefined");
   expect(is_float(target.dtype()), "target ", i, " must be floating-point, got ", target.dtype(),
          " ", target);
-  expect(!below_movement(node_of(target))->is(Op::Const), "target ", i, " of shape ", target,
-         " is a constant, which is one value with every equal constant; call requires_grad_() on it "
-         "before using it");
+  expect(
+      !below_movement(node_of(target))->is(Op::Const), "target ", i, " of shape ", target,
+      " is a constant, which is one value with every equal constant; call requires_grad_() on it "
+      "before using it");
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 class Writer {
  public:
-  uint32_t add(Op op, DType dtype, Arg arg, std::span<const uint32_t> src) {
+  uint32_t add(Op op, DType dtype, Arg arg, std::span<const uint32_t> src, uint32_t provenance) {
+    provenance_.push_back(provenance);
     words_.push_back(static_cast<uint64_t>(op) | static_cast<uint64_t>(dtype) << 8 |
                      static_cast<uint64_t>(src.size()) << 16);
     words_.push_back(static_cast<uint64_t>(arg.i));
@@ -22,13 +23,14 @@ class Writer {
     return count_++;
   }
   Flat finish() {
-    Flat flat{std::move(words_), 0};
+    Flat flat{std::move(words_), 0, std::move(provenance_)};
     flat.hash = hash_bytes(flat.words.data(), flat.words.size() * sizeof(uint64_t));
     return flat;
   }
 
  private:
   std::vector<uint64_t> words_;
+  std::vector<uint32_t> provenance_;
   uint32_t count_ = 0;
 };
 
@@ -41,7 +43,7 @@ Flat flatten_graph(UOp root) {
   for (UOp n : toposort(root)) {
     src.clear();
     for (Node* s : n->src()) src.push_back(number[UOp(s)]);
-    number[n] = out.add(n->op, n->dtype, n->arg, src);
+    number[n] = out.add(n->op, n->dtype, n->arg, src, n->provenance);
   }
   return out.finish();
 }
@@ -58,7 +60,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
       if (fresh) inputs->buffers.push_back(n);
       int64_t ints[] = {it->second, s->count, 0, s->device};
-      return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {});
+      return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
     }
     if (n->is(Op::Var) && n->ints(2)) {
       const std::string& name = n->arg.object->str;
@@ -67,11 +69,11 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       else check(bound->second == n->ints(3), "the variable ", name, " is bound to both ",
                  bound->second, " and ", n->ints(3), " in what is realized together");
       int64_t ints[] = {n->ints(0), n->ints(1), 0, 0};
-      return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {});
+      return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
     }
     src.clear();
     for (Node* s : n->src()) src.push_back(number.at(s));
-    return out.add(n->op, n->dtype, n->arg, src);
+    return out.add(n->op, n->dtype, n->arg, src, n->provenance);
   };
   for (UOp root : roots) stack.emplace_back(root, false);
   std::reverse(stack.begin(), stack.end());
@@ -92,7 +94,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   src.clear();
   for (UOp root : roots) src.push_back(number.at(root.get()));
   std::vector<uint32_t> sink = src;
-  out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), sink);
+  out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), sink, 0);
   return out.finish();
 }
 
@@ -110,7 +112,10 @@ UOp unflatten_graph(const Flat& flat) {
     for (size_t i = 0; i < nsrc; ++i)
       src.push_back(nodes[w[at + i / 2] >> (i % 2 * 32) & 0xffffffff]);
     at += (nsrc + 1) / 2;
-    nodes.push_back(make(op, dtype, src, arg));
+    UOp made = make(op, dtype, src, arg);
+    uint32_t from = nodes.size() < flat.provenance.size() ? flat.provenance[nodes.size()] : 0;
+    if (from) made.get()->provenance = from;
+    nodes.push_back(made);
   }
   return nodes.back();
 }

@@ -13,6 +13,7 @@ namespace mote {
 struct Flat {
   std::vector<uint64_t> words;
   uint64_t hash = 0;
+  std::vector<uint32_t> provenance;  // per node; no part of identity
   bool operator==(const Flat& o) const { return words == o.words; }
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 uint64_t arg_hash(Op op, Arg arg) {
   switch (row(op).arg) {
-    case ArgKind::None: return 0;
+    case ArgKind::Nil: return 0;
     case ArgKind::Int: return static_cast<uint64_t>(arg.i);
     case ArgKind::Value: return static_cast<uint64_t>(arg.i);  // float bits share the word
     case ArgKind::Object: return arg.object->hash;

@@ -50,7 +50,7 @@ std::string traits_of(Op op) {
 
 const char* argument_of(Op op) {
   switch (row(op).arg) {
-    case ArgKind::None: return "";
+    case ArgKind::Nil: return "";
     case ArgKind::Int: return "number";
     case ArgKind::Value: return "value";
     case ArgKind::Object: return "list";

@@ -11,7 +11,7 @@ TEST_CASE("ir.md: is what the tables say") {
   std::ostringstream have;
   have << std::ifstream(ir_md).rdbuf();
   INFO("rewrite it: ./mote test 'ir.md: write' --no-skip");
-  CHECK(have.str() == mote::op_doc());
+  CHECK((have.str() == mote::op_doc()));
 }
 
 TEST_CASE("ir.md: write" * doctest::skip()) { std::ofstream(ir_md) << mote::op_doc(); }

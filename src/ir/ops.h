@@ -24,7 +24,7 @@ enum Trait : uint16_t {
   Integer = 128, Curve = 256, Folds = 512, Memory = 1024, Effect = 2048, Moves = 4096,
 };
 
-enum class ArgKind : uint8_t { None, Int, Value, Object, Handle };
+enum class ArgKind : uint8_t { Nil, Int, Value, Object, Handle };
 
 struct OpRow {
   const char* name;

@@ -7,8 +7,9 @@
 namespace mote {
 
 // exp, exp2, log, log2, tanh, erf <= 1 ulp in f32, sin and cos <= 2; f64 within a few ulp; NaN, inf,
-// signed zeros, subnormals as IEEE/libm. f16 goes through f32.
-UOp decompose_curve(Op op, UOp x);
+// signed zeros, subnormals as IEEE/libm. Narrower types go through f32. With or without fused
+// multiply-adds the bounds are the same.
+UOp decompose_curve(Op op, UOp x, bool fma);
 UOp decompose_threefry(UOp counter, UOp key);
 // Float to int saturates, NaN gives 0; to bool is x != 0.
 UOp decompose_cast(UOp x, DType to);

@@ -48,7 +48,4 @@ UOp choose_index_width(UOp body, const Target& target);
 // Loops, accumulators, order.
 UOp linearize(UOp body);
 
-// Tile roles.
-inline bool is_tile(Role r) { return r == Role::Upcast || r == Role::Unroll || r == Role::Lane; }
-
 }  // namespace mote

@@ -108,7 +108,8 @@ struct Builder {
     DType d = known(inside) == DType::none ? want : known(inside);
     if (d == DType::index || d == DType::boolean) {
       std::optional<Wide> v = Evaluator{p, m, inside}();
-      if (!v || *v < std::numeric_limits<int64_t>::min() || *v > std::numeric_limits<int64_t>::max())
+      if (!v || *v < std::numeric_limits<int64_t>::min() ||
+          *v > std::numeric_limits<int64_t>::max())
         return {};
       return constant(d, static_cast<int64_t>(*v));
     }

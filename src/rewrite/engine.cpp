@@ -41,34 +41,57 @@ class Memo {
   uint32_t epoch_ = 0;
 };
 
-// A memo for each nested call of this thread, kept warm between calls.
-class MemoLease {
+// A node on its way: the rewriter's explicit stack.
+struct Frame {
+  Node* key;        // whose result this is
+  Node* now;        // what it has become
+  uint32_t source;  // next source of `now` to visit
+  bool applied;     // PreOrder: no rule applies to `now` itself
+};
+
+struct Scratch {
+  Memo memo;
+  std::vector<Frame> stack;
+  std::vector<Node*> sources;
+};
+
+// Scratch memory for each nested call of this thread, kept warm between calls.
+class ScratchLease {
  public:
-  MemoLease() {
-    if (depth() == pool().size()) pool().push_back(std::make_unique<Memo>());
-    memo_ = pool()[depth()++].get();
-    memo_->clear();
+  ScratchLease() {
+    if (depth() == pool().size()) pool().push_back(std::make_unique<Scratch>());
+    scratch_ = pool()[depth()++].get();
+    scratch_->memo.clear();
+    scratch_->stack.clear();
   }
-  ~MemoLease() { --depth(); }
-  Memo& operator*() { return *memo_; }
+  ~ScratchLease() { --depth(); }
+  ScratchLease(const ScratchLease&) = delete;
+  Scratch& operator*() { return *scratch_; }
 
  private:
-  static std::vector<std::unique_ptr<Memo>>& pool() {
-    thread_local std::vector<std::unique_ptr<Memo>> memos;
-    return memos;
+  static std::vector<std::unique_ptr<Scratch>>& pool() {
+    thread_local std::vector<std::unique_ptr<Scratch>> all;
+    return all;
   }
   static size_t& depth() {
     thread_local size_t used = 0;
     return used;
   }
-  Memo* memo_;
+  Scratch* scratch_;
 };
 
 class Rewriter {
  public:
   Rewriter(const RuleSet& set, Order order, void* context)
-      : set_(set), matcher_(set.matcher()), order_(order), context_(context), memo_(*lease_),
-        stamp_(order == Order::Once ? 0 : set.stamp()), first_new_(arena().size()) {}
+      : set_(set),
+        matcher_(set.matcher()),
+        order_(order),
+        context_(context),
+        memo_((*lease_).memo),
+        stack_((*lease_).stack),
+        sources_((*lease_).sources),
+        stamp_(order == Order::Once ? 0 : set.stamp()),
+        first_new_(arena().size()) {}
 
   Node* run(Node* root) {
     push(root);
@@ -77,13 +100,6 @@ class Rewriter {
   }
 
  private:
-  struct Frame {
-    Node* key;        // whose result this is
-    Node* now;        // what it has become
-    uint32_t source;  // next source of `now` to visit
-    bool applied;     // PreOrder: no rule applies to `now` itself
-  };
-
   void push(Node* n) {
     if (n->id < first_new_) ++originals_;
     memo_[n] = Memo::in_progress();
@@ -173,25 +189,27 @@ class Rewriter {
   }
 
   [[noreturn]] void stuck(Node* n, const char* what) {
-    std::string out = text("internal error: rewrite with ", set_.name(), ": ", what,
-                           "; the last rules were\n");
+    std::string out =
+        text("internal error: rewrite with ", set_.name(), ": ", what, "; the last rules were\n");
     size_t count = std::min<uint64_t>(fires_, recent_.size());
     for (size_t k = 0; k < count; ++k)
       out += "  " + text_of(*recent_[(fires_ - count + k) % recent_.size()]) + "\n";
-    fail(ErrorKind::Internal, out + "on\n" + print(n));
+    std::string graph = print(n);
+    if (graph.size() > 4000) graph = "...\n" + graph.substr(graph.size() - 4000);
+    fail(ErrorKind::Internal, out + "on\n" + graph);
   }
 
   const RuleSet& set_;
   const Matcher& matcher_;
   Order order_;
   void* context_;
-  MemoLease lease_;
+  ScratchLease lease_;
   Memo& memo_;
+  std::vector<Frame>& stack_;
+  std::vector<Node*>& sources_;
   uint32_t stamp_, first_new_;
   uint64_t fires_ = 0, originals_ = 0;
   std::array<const Rule*, 12> recent_{};
-  std::vector<Frame> stack_;
-  std::vector<Node*> sources_;
 };
 
 thread_local PassHook pass_hook;

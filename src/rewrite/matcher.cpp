@@ -136,12 +136,15 @@ Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
 void Matcher::compile(const Form& form) {
   const Pat& p = form.left;
   auto types = infer_dtypes(p);
-  Program prog{form.rule, types[0], p[0].nsrc ? types[1] : kAnyType,
-               static_cast<uint32_t>(steps_.size()), 0, p[0].nsrc, p[0].more};
+  Program prog{
+      form.rule, types[0], p[0].nsrc ? types[1] : kAnyType, static_cast<uint32_t>(steps_.size()), 0,
+      p[0].nsrc, p[0].more};
   struct Open {
     uint8_t reg, next, left;
   };
-  std::vector<Open> path{{0, 0, p[0].nsrc}};
+  std::vector<Open> path{
+      {0, 0, p[0].nsrc}
+  };
   uint32_t seen = 0;
   uint8_t registers = 1;
   for (int at = 1; at < p.size; ++at) {
@@ -149,14 +152,16 @@ void Matcher::compile(const Form& form) {
     Open& up = path.back();
     const PatNode& n = p[at];
     const bool indexed = up.reg == 0 && up.next < 3;
-    Step s{Step::Bind, up.reg, up.next, n.var, n.op, n.nsrc, true, n.more,
-           types[static_cast<size_t>(at)], n.value};
+    Step s{Step::Bind, up.reg, up.next,
+           n.var,      n.op,   n.nsrc,
+           true,       n.more, types[static_cast<size_t>(at)],
+           n.value};
     ++up.next;
     --up.left;
     switch (n.kind) {
       case PatNode::Variable:
       case PatNode::Constant:
-        s.kind = seen >> n.var & 1                   ? Step::Same
+        s.kind = seen >> n.var & 1             ? Step::Same
                  : n.kind == PatNode::Constant ? Step::BindConst
                                                : Step::Bind;
         s.check = !indexed;
@@ -283,7 +288,8 @@ Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   m.context = context;
   for (uint32_t at = ix->cells[cell].begin; at < ix->cells[cell].end; ++at) {
     const Program& prog = programs_[candidates_[at]];
-    if (active_trace) [[unlikely]] ++active_trace->counts[prog.rule].attempts;
+    if (active_trace) [[unlikely]]
+      ++active_trace->counts[prog.rule].attempts;
     if (Node* r = try_program(prog, node, m)) {
       *fired = prog.rule;
       return r;
@@ -307,8 +313,7 @@ Node* Matcher::apply_form(int form, Node* node) const {
 
 // ---- Rule sets and traces
 
-RuleSet::RuleSet(const char* name, Kind kind,
-                 std::initializer_list<std::span<const Rule>> tables)
+RuleSet::RuleSet(const char* name, Kind kind, std::initializer_list<std::span<const Rule>> tables)
     : name_(name), kind_(kind), stamp_(0) {
   static std::atomic<uint32_t> stamped{0};
   if (kind == Pure) {
@@ -338,8 +343,7 @@ std::string RewriteTrace::report() const {
     return std::pair(a.first->file, a.first->line) < std::pair(b.first->file, b.first->line);
   });
   std::string out;
-  for (const auto& [r, c] : rows)
-    out += text(c.fires, " of ", c.attempts, "  ", text_of(*r), "\n");
+  for (const auto& [r, c] : rows) out += text(c.fires, " of ", c.attempts, "  ", text_of(*r), "\n");
   return out;
 }
 

@@ -33,21 +33,21 @@ class Matcher {
     uint8_t to;             // register or variable
     Op op;
     uint8_t nsrc;
-    bool check, more;       // check: the cell does not already imply the op or constant
+    bool check, more;  // check: the cell does not already imply the op or constant
     DTypes dtypes;
     double value;
   };
   struct Program {
     const Rule* rule;
-    DTypes root, first;     // dtypes the root and its first source may have
-    uint32_t begin, end;    // of steps_
+    DTypes root, first;   // dtypes the root and its first source may have
+    uint32_t begin, end;  // of steps_
     uint8_t nsrc;
     bool more;
   };
   struct Cell {
     uint32_t begin = 0, end = 0;  // of candidates_
   };
-  struct Index {            // per root op
+  struct Index {  // per root op
     uint8_t group[3][kClasses] = {};
     int groups[3] = {1, 1, 1};
     std::vector<Cell> cells;

@@ -6,8 +6,9 @@ namespace mote {
 
 namespace {
 
-const char* const variable_names[kVariables] = {"x", "y", "z", "w", "i", "j",  "k",  "l",  "n",
-                                                "m", "u", "v", "g", "h", "c0", "c1", "c2", "c3", "a", "b"};
+const char* const variable_names[kVariables] = {"x",  "y",  "z",  "w",  "i", "j", "k",
+                                                "l",  "n",  "m",  "u",  "v", "g", "h",
+                                                "c0", "c1", "c2", "c3", "a", "b"};
 
 const char* infix(Op op) {
   switch (op) {

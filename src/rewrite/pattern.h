@@ -39,20 +39,20 @@ constexpr DTypes dtypes(std::initializer_list<DType> list) {
 constexpr DTypes kAnyType = ~0u;
 constexpr DTypes kIndexType = dtypes({DType::index});
 constexpr DTypes kBoolType = dtypes({DType::boolean});
-constexpr DTypes kFloatTypes = dtypes(
-    {DType::f8e4m3, DType::f8e5m2, DType::bf16, DType::f16, DType::f32, DType::f64});
-constexpr DTypes kWrapTypes = dtypes({DType::u8, DType::u16, DType::u32, DType::u64, DType::i8,
-                                      DType::i16, DType::i32, DType::i64});
+constexpr DTypes kFloatTypes =
+    dtypes({DType::f8e4m3, DType::f8e5m2, DType::bf16, DType::f16, DType::f32, DType::f64});
+constexpr DTypes kWrapTypes = dtypes(
+    {DType::u8, DType::u16, DType::u32, DType::u64, DType::i8, DType::i16, DType::i32, DType::i64});
 
 struct PatNode {
   enum Kind : uint8_t { Variable, Constant, Number, Node, Fold, Lo, Hi };
   Kind kind = Number;
   Op op = Op::Const;
   uint8_t nsrc = 0;
-  uint8_t var = 0;        // of Variable, Constant
-  bool more = false;      // further sources are allowed
+  uint8_t var = 0;    // of Variable, Constant
+  bool more = false;  // further sources are allowed
   DTypes dtypes = kAnyType;
-  double value = 0;       // of Number
+  double value = 0;  // of Number
 };
 
 // A pattern: its nodes in prefix order.
@@ -62,8 +62,7 @@ struct Pat {
 
   constexpr Pat() = default;
   template <class T>
-    requires(std::integral<T> || std::floating_point<T>)
-  constexpr Pat(T value) : size(1) {
+  requires(std::integral<T> || std::floating_point<T>) constexpr Pat(T value) : size(1) {
     node[0].value = static_cast<double>(value);
   }
   constexpr bool empty() const { return size == 0; }
@@ -155,9 +154,7 @@ constexpr Pat operator>=(const Pat& p, const Pat& q) { return !(p < q); }
 constexpr Pat operator<=(const Pat& p, const Pat& q) { return !(q < p); }
 constexpr Pat operator&&(const Pat& p, const Pat& q) { return p & q; }
 constexpr Pat operator||(const Pat& p, const Pat& q) { return p | q; }
-constexpr Pat where(const Pat& c, const Pat& p, const Pat& q) {
-  return node(Op::Where, {c, p, q});
-}
+constexpr Pat where(const Pat& c, const Pat& p, const Pat& q) { return node(Op::Where, {c, p, q}); }
 constexpr Pat max(const Pat& p, const Pat& q) { return node(Op::Max, {p, q}); }
 constexpr Pat min(const Pat& p, const Pat& q) { return node(Op::Min, {p, q}); }
 constexpr Pat neg(const Pat& p) { return node(Op::Neg, {p}); }
@@ -212,9 +209,9 @@ consteval Rule rule(const Pat& left, const Pat& right, const Guard& guard = {},
   return {left, right, guard.expression, nullptr, where.file_name(), where.line()};
 }
 template <class F>
-  requires std::convertible_to<F, BuildFunction> && (!std::convertible_to<F, Pat>)
-consteval Rule rule(const Pat& left, F build, const Guard& guard = {},
-                    std::source_location where = std::source_location::current()) {
+requires std::convertible_to<F, BuildFunction> &&(!std::convertible_to<F, Pat>)consteval Rule
+    rule(const Pat& left, F build, const Guard& guard = {},
+         std::source_location where = std::source_location::current()) {
   bound_by(left, guard.expression);
   return {left, Pat{}, guard.expression, build, where.file_name(), where.line()};
 }

@@ -4,8 +4,8 @@
 //   UOp r = rewrite(root, simplify_rules);
 //
 // A table tries its rules in the order written; the first that applies wins and the replacement is
-// itself rewritten until no rule applies. Every node below root is rewritten once per call. Works on
-// nodes of the current arena; no recursion, calls may nest (a rule may rewrite).
+// itself rewritten until no rule applies. Every node below root is rewritten once per call. Works
+// on nodes of the current arena; no recursion, calls may nest (a rule may rewrite).
 // Rule tables are read-only and may be used by many threads at once, each with its own arena.
 #pragma once
 #include <atomic>
@@ -35,7 +35,7 @@ class RuleSet {
   Kind kind() const { return kind_; }
   uint32_t stamp() const { return stamp_; }  // one bit, or 0
   const std::vector<const Rule*>& rules() const { return rules_; }
-  const Matcher& matcher() const;            // compiled at first use
+  const Matcher& matcher() const;  // compiled at first use
 
  private:
   const char* name_;
@@ -76,10 +76,10 @@ struct RewriteTrace {
 // A stage is a list of passes: the table of contents of what happens to the program.
 struct Pass {
   const char* name;
-  const RuleSet* rules;                     // or, when null, the function
+  const RuleSet* rules;  // or, when null, the function
   Order order;
-  const char* why;                          // why it stands here
-  void (*ensures)(UOp root) = nullptr;      // throws when what must hold afterwards does not
+  const char* why;                      // why it stands here
+  void (*ensures)(UOp root) = nullptr;  // throws when what must hold afterwards does not
   UOp (*function)(UOp root, void* context) = nullptr;
 };
 // Called after each pass with its name and result, when set; ensures are then checked too.

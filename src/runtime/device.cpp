@@ -34,7 +34,7 @@ void Device::free_raw(void* p, int64_t) { std::free(p); }
 
 // ---- Memory
 
-std::shared_ptr<Memory> Memory::allocate(Device& device, int64_t bytes, const char* what) {
+std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes, const char* what) {
   {
     std::lock_guard lock(device.mutex_);
     if (bytes > device.byte_limit_ - device.live_bytes_) {
@@ -51,22 +51,22 @@ std::shared_ptr<Memory> Memory::allocate(Device& device, int64_t bytes, const ch
     device.holders_.emplace_back(bytes, what);
   }
   void* p = device.allocate_raw(bytes);
-  auto m = std::shared_ptr<Memory>(new Memory(device, p, bytes));
+  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, p, bytes));
   m->owned_ = true;
   if (!p) fail(ErrorKind::Device, text("out of memory on ", device.name(), ": ", bytes,
                                        " bytes asked for (", what, ")"));
   return m;
 }
 
-std::shared_ptr<Memory> Memory::borrow(Device& device, void* data, int64_t bytes,
+std::shared_ptr<MemoryBlock> MemoryBlock::borrow(Device& device, void* data, int64_t bytes,
                                        void (*deleter)(void*), void* context) {
-  auto m = std::shared_ptr<Memory>(new Memory(device, data, bytes));
+  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, data, bytes));
   m->deleter_ = deleter;
   m->context_ = context;
   return m;
 }
 
-Memory::~Memory() {
+MemoryBlock::~MemoryBlock() {
   for (const Token& t : tokens_) t.wait_quietly();
   if (deleter_) deleter_(context_);
   if (!owned_) return;
@@ -80,19 +80,19 @@ Memory::~Memory() {
   }
 }
 
-void Memory::add_token(const Token& t) {
+void MemoryBlock::add_token(const Token& t) {
   if (t.done()) return;
   std::lock_guard lock(mutex_);
   std::erase_if(tokens_, [](const Token& old) { return old.done(); });
   tokens_.push_back(t);
 }
 
-std::vector<Token> Memory::tokens() const {
+std::vector<Token> MemoryBlock::tokens() const {
   std::lock_guard lock(mutex_);
   return tokens_;
 }
 
-void Memory::wait() const {
+void MemoryBlock::wait() const {
   for (const Token& t : tokens()) t.wait();
 }
 
@@ -108,7 +108,7 @@ DeviceBuffer::DeviceBuffer(uint8_t device_id, DType d, int64_t n) {
 Device& DeviceBuffer::device_ref() const { return mote::device(device); }
 
 void* DeviceBuffer::ensure_memory(const char* what) {
-  if (!memory) memory = Memory::allocate(device_ref(), bytes(), what);
+  if (!memory) memory = MemoryBlock::allocate(device_ref(), bytes(), what);
   return memory->data();
 }
 

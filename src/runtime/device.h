@@ -2,7 +2,7 @@
 //
 // The interface is asynchronous: submit and the copies return at once with a token; work waits for
 // the tokens it is given, host reads wait themselves. Memory goes back to its allocator only after
-// its last token (Memory below). Errors surface where the token is waited for, with the kernel's
+// its last token (MemoryBlock below). Errors surface where the token is waited for, with the kernel's
 // name and the user's line. A device may complete at once (CPU, NULL) or late and in any order that
 // the tokens allow. All functions are thread-safe.
 #pragma once
@@ -71,7 +71,7 @@ class Device {
   Target target_;
 
  private:
-  friend class Memory;
+  friend class MemoryBlock;
   std::mutex mutex_;
   int64_t byte_limit_ = INT64_MAX;
   int64_t live_bytes_ = 0;
@@ -79,15 +79,15 @@ class Device {
 };
 
 // A block of device memory; freed when the last user is gone and the last token is done.
-class Memory {
+class MemoryBlock {
  public:
   // Checks the device's byte limit first; the error says what was asked, what is live and the
   // largest holders.
-  static std::shared_ptr<Memory> allocate(Device& device, int64_t bytes, const char* what);
+  static std::shared_ptr<MemoryBlock> allocate(Device& device, int64_t bytes, const char* what);
   // Memory of the caller's.
-  static std::shared_ptr<Memory> borrow(Device& device, void* data, int64_t bytes,
+  static std::shared_ptr<MemoryBlock> borrow(Device& device, void* data, int64_t bytes,
                                         void (*deleter)(void*), void* context);
-  ~Memory();
+  ~MemoryBlock();
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device& device() const { return device_; }
@@ -97,7 +97,7 @@ class Memory {
   void wait() const;
 
  private:
-  Memory(Device& device, void* data, int64_t bytes) : device_(device), data_(data), bytes_(bytes) {}
+  MemoryBlock(Device& device, void* data, int64_t bytes) : device_(device), data_(data), bytes_(bytes) {}
   Device& device_;
   void* data_;
   int64_t bytes_;
@@ -116,7 +116,7 @@ class DeviceBuffer : public Storage {
   int64_t bytes() const { return count * size_of(dtype); }
   bool allocated() const { return memory != nullptr; }
   void* ensure_memory(const char* what);
-  std::shared_ptr<Memory> memory;
+  std::shared_ptr<MemoryBlock> memory;
 };
 DeviceBuffer& device_buffer(Storage& s);
 

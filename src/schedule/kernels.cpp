@@ -16,7 +16,10 @@ class Builder {
   Drawn run() {
     for (UOp n : draft_.order) {
       Entry& e = draft_.at(n);
-      for (uint32_t i = 0; i < e.requests.size(); ++i) e.requests[i].value = value(n, i);
+      for (uint32_t i = 0; i < e.requests.size(); ++i) {
+        UOp v = e.requests[i].value = value(n, i);
+        if (v && !v->provenance) v.get()->provenance = n->provenance;
+      }
     }
     for (KernelDraft& k : draft_.kernels) drawn_.kernels.push_back(draw(k));
     drawn_.buffers = std::move(draft_.buffers);
@@ -65,7 +68,7 @@ class Builder {
       case Op::Reduce: {
         UOp v = below(n, r, 0);
         if (r.ranges.empty()) return v;
-        return simplify(reduce_over(static_cast<Op>(n->ints(0)), v, r.ranges));
+        return collapse_reduces(reduce_over(static_cast<Op>(n->ints(0)), simplify(v), r.ranges));
       }
       default: break;
     }

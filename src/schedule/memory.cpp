@@ -5,6 +5,12 @@
 
 namespace mote {
 
+int64_t Plan::arena_bytes() const {
+  int64_t sum = 0;
+  for (auto [device, bytes] : arenas) sum += bytes;
+  return sum;
+}
+
 void plan_memory(Plan& plan) {
   constexpr int64_t kAlign = 64;
   struct Life {
@@ -26,11 +32,14 @@ void plan_memory(Plan& plan) {
       lives[static_cast<size_t>(life)].last = static_cast<int>(i);
     }
   std::ranges::stable_sort(lives, std::greater<>(), &Life::bytes);
+  auto device_of = [&](const Life& l) {
+    return plan.buffers[static_cast<size_t>(l.buffer)].device;
+  };
   std::vector<Life> placed;
   for (const Life& life : lives) {
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (const Life& p : placed)
-      if (p.first <= life.last && life.first <= p.last)
+      if (device_of(p) == device_of(life) && p.first <= life.last && life.first <= p.last)
         taken.emplace_back(plan.buffers[static_cast<size_t>(p.buffer)].offset, p.bytes);
     std::ranges::sort(taken);
     int64_t best = -1, best_gap = 0, end = 0;
@@ -41,7 +50,8 @@ void plan_memory(Plan& plan) {
     }
     if (best < 0) best = end;
     plan.buffers[static_cast<size_t>(life.buffer)].offset = best;
-    plan.arena_bytes = std::max(plan.arena_bytes, best + life.bytes);
+    int64_t& arena = plan.arenas[device_of(life)];
+    arena = std::max(arena, best + life.bytes);
     plan.unplanned_bytes += life.bytes;
     placed.push_back(life);
   }

@@ -345,6 +345,10 @@ class Orderer {
       effects.push_back(make(Op::End, DType::none, src));
     }
     step.body = make(Op::Sink, DType::none, effects, Arg::of(intern_arg({})));
+    for (UOp n : toposort(roots))
+      if (n->provenance && step.provenance.size() < Step::kMaxPlaces &&
+          !std::ranges::count(step.provenance, n->provenance))
+        step.provenance.push_back(n->provenance);
     return step;
   }
 

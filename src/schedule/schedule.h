@@ -18,6 +18,7 @@
 //   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
 //   plan_memory     (memory.cpp)   temporaries into one arena per device
 #pragma once
+#include <map>
 #include <vector>
 
 #include "ir/build.h"
@@ -39,13 +40,16 @@ struct Step {
   std::vector<int> buffers;   // by Param slot: ids into Plan::buffers; written ones first
   int outputs = 0;            // how many of them are written
   uint8_t device = 0;
+  std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
+  static constexpr size_t kMaxPlaces = 8;
 };
 
 struct Plan {
   std::vector<Step> steps;
   std::vector<PlannedBuffer> buffers;  // the caller's Params first, by slot
-  int64_t arena_bytes = 0;             // after planning
+  std::map<uint8_t, int64_t> arenas;   // bytes of temporaries per device, after planning
   int64_t unplanned_bytes = 0;         // the sum of all temporaries
+  int64_t arena_bytes() const;         // of all devices
 };
 
 Plan schedule(UOp sink, const Target& target);

@@ -102,6 +102,7 @@ Dim operator*(const Dim& a, const Dim& b);
 Dim operator/(const Dim& a, const Dim& b);  // rounds down
 Dim operator%(const Dim& a, const Dim& b);
 Dim product(std::span<const Dim> dims);
+Ref index_node(const Dim& d);  // rank 0
 Dim to_dim(const Size& s);
 Size to_size(const Dim& d);
 std::vector<Dim> to_dims(const Sizes& s);

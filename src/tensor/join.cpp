@@ -36,10 +36,7 @@ Ref join(std::span<const Part> parts, int64_t axis) {
   right = prim::pad(right, before);
   const std::vector<Dim>& dims = left->shape->dims;
   Ref at = prim::expand(positions(dims[a], axis, left->shape->rank()), dims);
-  Dim bound[] = {middle};
-  Ref limit = bound[0].is_symbolic() ? Ref(bound[0].symbol)
-                                     : prim::constant(DType::index, middle.size);
-  return prim::where(prim::alu(Op::Lt, {at, limit}), left, right);
+  return prim::where(prim::alu(Op::Lt, {at, index_node(middle)}), left, right);
 }
 
 // An element looks at every part of its group, so groups stay small and are stored.
@@ -332,12 +329,9 @@ Tensor Tensor::triu(int64_t diagonal, Loc where) const {
 Tensor Tensor::diag_embed(int64_t offset, Loc where) const {
   Call call("diag_embed", where);
   expect(dim() >= 1, "needs at least one axis");
-  int64_t n = size(-1), m = n + std::abs(offset);
-  Tensor square = unsqueeze(-1) * eye(n, n, {dtype(), device()});
-  std::vector<int64_t> amounts = {std::max<int64_t>(offset, 0), std::max<int64_t>(-offset, 0),
-                                  std::max<int64_t>(-offset, 0), std::max<int64_t>(offset, 0)};
-  ensure(m >= n, "diag_embed");
-  return square.pad(amounts);
+  int64_t above = std::max<int64_t>(offset, 0), below = std::max<int64_t>(-offset, 0);
+  Tensor on = eye(size(-1), size(-1), {DType::boolean, device()});
+  return where_tensor(on, unsqueeze(-1), zeros({}, {dtype(), device()})).pad({above, below, below, above});
 }
 
 Tensor Tensor::diag(int64_t diagonal, Loc where) const {

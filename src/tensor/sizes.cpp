@@ -7,10 +7,6 @@ namespace mote {
 
 namespace {
 
-Ref index_node(const Dim& d) {
-  return d.is_symbolic() ? Ref(d.symbol) : prim::constant(DType::index, d.size);
-}
-
 Dim combine(Op op, const Dim& a, const Dim& b) {
   Ref r = prim::alu(op, {index_node(a), index_node(b)});
   return Call::keep(Dim(UOp(r)), r);
@@ -35,6 +31,10 @@ Size sizes_op(const Size& a, const Size& b, Dim (*f)(const Dim&, const Dim&), co
 }
 
 }  // namespace
+
+Ref index_node(const Dim& d) {
+  return d.is_symbolic() ? Ref(d.symbol) : prim::constant(DType::index, d.size);
+}
 
 Dim operator+(const Dim& a, const Dim& b) {
   return numbers(a, b) ? Dim(a.size + b.size) : combine(Op::Add, a, b);

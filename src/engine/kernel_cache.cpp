@@ -1,0 +1,108 @@
+#include "engine/kernel_cache.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/flags.h"
+#include "base/hash.h"
+#include "base/threads.h"
+#include "ir/print.h"
+#include "ir/spec.h"
+#include "lower/lower.h"
+#include "optimize/optimize.h"
+
+namespace mote {
+
+namespace {
+
+struct Key {
+  Flat body;
+  std::string target;
+  uint64_t flags;
+  bool operator==(const Key& o) const {
+    return flags == o.flags && target == o.target && body == o.body;
+  }
+};
+struct KeyHash {
+  size_t operator()(const Key& k) const { return mix(k.body.hash, k.flags); }
+};
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<Key, std::shared_ptr<const Kernel>, KeyHash> kernels;
+  std::atomic<uint64_t> compiled{0};
+};
+Cache& cache() {
+  static auto* c = new Cache;
+  return *c;
+}
+
+std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
+  static thread_local Arena worker;
+  worker.reset();
+  ArenaScope scope(worker);
+  auto kernel = std::make_shared<Kernel>();
+  UOp body = unflatten_graph(flat);
+  kernel->estimate = estimate(body);
+  UOp tuned = optimize(body, device.target());
+  Program program = lower(tuned, device.target());
+  if (flag(Flag::SPEC)) verify(program.linear, Stage::Program, "lower");
+  kernel->name = program.name;
+  kernel->extent = program.thread_extent;
+  kernel->threaded = program.threaded;
+  for (UOp v : program.vars) kernel->vars.push_back(v->arg.object->str);
+  kernel->text = device.render(program);
+  if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
+  if (flag(Flag::DEBUG) >= 6) std::fprintf(stderr, "%s\n", print(program.linear).c_str());
+  if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
+  kernel->code = device.compile(kernel->text, program);
+  cache().compiled.fetch_add(1);
+  return kernel;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies,
+                                                       Device& device) {
+  std::vector<std::shared_ptr<const Kernel>> out(bodies.size());
+  std::vector<Key> missing;
+  std::vector<size_t> from(bodies.size());           // the first step with the same body
+  std::vector<size_t> made_as(bodies.size(), SIZE_MAX);
+  std::unordered_map<const Node*, size_t> first;     // equal bodies are equal nodes
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    auto [it, fresh] = first.try_emplace(bodies[i].get(), i);
+    from[i] = it->second;
+    if (!fresh) continue;
+    Key key{flatten_graph(bodies[i]), device.target().name, code_flags_hash()};
+    std::lock_guard lock(cache().mutex);
+    auto hit = cache().kernels.find(key);
+    if (hit != cache().kernels.end()) {
+      out[i] = hit->second;
+      continue;
+    }
+    made_as[i] = missing.size();
+    missing.push_back(std::move(key));
+  }
+  std::vector<std::shared_ptr<const Kernel>> made(missing.size());
+  parallel_for(static_cast<int64_t>(missing.size()), [&](int64_t i) {
+    made[static_cast<size_t>(i)] = build(missing[static_cast<size_t>(i)].body, device);
+  });
+  std::lock_guard lock(cache().mutex);
+  for (size_t m = 0; m < missing.size(); ++m)
+    cache().kernels.emplace(std::move(missing[m]), made[m]);
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    size_t source = from[i];
+    if (!out[source]) out[source] = made[made_as[source]];
+    out[i] = out[source];
+  }
+  return out;
+}
+
+uint64_t kernels_compiled() { return cache().compiled; }
+void clear_kernel_cache() {
+  std::lock_guard lock(cache().mutex);
+  cache().kernels.clear();
+}
+
+}  // namespace mote

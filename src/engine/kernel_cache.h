@@ -1,0 +1,28 @@
+// Kernels ready to run, one per distinct body, device kind and code-changing configuration.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/flat.h"
+#include "runtime/device.h"
+#include "schedule/schedule.h"
+
+namespace mote {
+
+struct Kernel {
+  std::unique_ptr<Code> code;
+  std::string name, text;
+  std::vector<std::string> vars;   // names, in the order of the arguments
+  int64_t extent = 1;
+  bool threaded = false;
+  Estimate estimate;
+};
+
+// Bodies in the current arena; results in the same order. Those not yet known are lowered and
+// compiled on all cores. A hit compares the whole body, not only its hash.
+std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
+uint64_t kernels_compiled();
+void clear_kernel_cache();
+
+}  // namespace mote

@@ -1,0 +1,427 @@
+#include "engine/realize.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/flags.h"
+#include "base/hash.h"
+#include "engine/kernel_cache.h"
+#include "ir/device_list.h"
+#include "ir/provenance.h"
+#include "runtime/device.h"
+#include "runtime/interp_graph.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+// ---- what to store
+
+// One thing that will be in memory afterwards.
+struct Goal {
+  Ref node;         // a value, or an After whose pending writes are to be run
+  Ref effect;       // what to schedule
+  Ref buffer;       // of a value: the new Buffer
+  Tensor tensor;    // who asked; undefined for values kept because others still need them
+};
+
+UOp leaf_under(UOp n) {
+  while (has(n->op, Movement)) n = n->src(0);
+  return n->is(Op::Buffer) || n->is(Op::After) ? n : UOp();
+}
+
+// Reshapes, and the cut that fits a symbolic shape into its buffer.
+bool is_whole(UOp n) {
+  for (; has(n->op, Movement); n = n->src(0))
+    if (!n->is(Op::Reshape) && !(n->is(Op::Shrink) && n->shape->symbolic)) return false;
+  return true;
+}
+
+Ref fit(const Ref& flat, std::span<const Dim> dims) {
+  std::vector<Dim> most;
+  std::vector<prim::Extent> bounds;
+  for (const Dim& d : dims) {
+    most.emplace_back(d.size);
+    bounds.push_back({0, d});
+  }
+  return prim::shrink(prim::reshape(flat, most), bounds);
+}
+
+class Forward : public Flattener {
+ public:
+  UOp forward(UOp n) override {
+    Node* held = n->realized.load(std::memory_order_acquire);
+    if (!held) return n;
+    auto [it, fresh] = made_.try_emplace(n.get());
+    if (fresh) it->second = n->is(Op::After) ? Ref(UOp(held)) : fit(Ref(UOp(held)), n->shape->dims);
+    return it->second;
+  }
+
+ private:
+  std::unordered_map<const Node*, Ref> made_;
+};
+
+class Request {
+ public:
+  void add(const Tensor& t) {
+    TensorImpl& impl = *t.impl();
+    if (impl.base.defined()) return add(impl.base);
+    Ref node = node_of(impl);
+    UOp leaf = leaf_under(node);
+    if (leaf && is_whole(node)) {
+      if (leaf->is(Op::After)) goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
+      return;
+    }
+    add_value(node, impl.device, t);
+  }
+
+  // Values outside this graph's reach that the pending writes would spoil.
+  void keep_what_others_need() {
+    std::vector<UOp> roots;
+    for (const Goal& g : goals_) roots.push_back(g.effect);
+    std::vector<UOp> order = toposort(roots, [](UOp n) {
+      return !n->realized.load(std::memory_order_acquire);
+    });
+    std::unordered_map<const Node*, uint32_t> inside;
+    for (UOp n : order)
+      if (!n->realized.load(std::memory_order_acquire))
+        for (Node* s : n->src()) ++inside[s];
+    for (const Goal& g : goals_) {
+      ++inside[g.effect.get()];
+      ++inside[g.node.get()];
+      if (g.buffer) ++inside[g.buffer.get()];
+    }
+    std::unordered_map<const Node*, bool> spoiled;
+    for (UOp n : order)
+      if (n->is(Op::Store))
+        if (UOp leaf = leaf_under(n->src(0))) spoiled[leaf.get()] = true;
+    for (UOp n : order) {
+      if (!spoiled[n.get()] && !has(n->op, Effect))
+        for (Node* s : n->src()) spoiled[n.get()] |= spoiled[s];
+      if (!spoiled[n.get()] || n->is(Op::Store)) continue;
+      if (n->refs.load(std::memory_order_relaxed) <= inside[n.get()]) continue;
+      bool asked = std::ranges::any_of(goals_, [&](const Goal& g) { return g.node == Ref(n); });
+      if (!asked && !is_new(n)) add_value(Ref(n), n->device ? n->device : kDefaultDevice, {});
+    }
+  }
+
+  bool empty() const { return goals_.empty(); }
+  std::vector<Goal>& goals() { return goals_; }
+
+ private:
+  std::vector<Goal> goals_;
+
+  bool is_new(UOp n) const {
+    return std::ranges::any_of(goals_, [&](const Goal& g) { return g.buffer == Ref(n); });
+  }
+
+  void add_value(const Ref& node, uint8_t device, const Tensor& t) {
+    for (const Goal& g : goals_)
+      if (g.node == node && !t.defined()) return;
+    Ref buffer = prim::buffer(device, node->dtype, node->shape->count());
+    Ref effect = prim::assign(fit(buffer, node->shape->dims), node);
+    goals_.push_back({node, effect, buffer, t});
+  }
+};
+
+bool depends_on_leaf(UOp root) {
+  UOp roots[] = {root};
+  auto open = [](UOp n) { return !n->realized.load(std::memory_order_acquire); };
+  for (UOp n : toposort(roots, open))
+    if (n->is(Op::Buffer) && (n->arg.storage->requires_grad || n->arg.storage->from_graph))
+      return true;
+  return false;
+}
+
+// ---- plans
+
+struct CompiledStep {
+  std::shared_ptr<const Kernel> kernel;  // null: a copy
+  std::vector<int> buffers;
+  int outputs = 0;
+  uint8_t device = 0;
+  std::vector<uint32_t> provenance;
+};
+struct CompiledPlan {
+  std::vector<CompiledStep> steps;
+  std::vector<PlannedBuffer> buffers;
+  std::map<uint8_t, int64_t> arenas;
+  int64_t unplanned_bytes = 0;
+  int distinct = 0;
+};
+
+struct PlanKey {
+  Flat flat;
+  uint64_t flags;
+  bool operator==(const PlanKey& o) const { return flags == o.flags && flat == o.flat; }
+};
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& k) const { return mix(k.flat.hash, k.flags); }
+};
+
+struct Engine {
+  std::recursive_mutex mutex;  // one realization at a time
+  std::unordered_map<PlanKey, std::shared_ptr<const CompiledPlan>, PlanKeyHash> plans;
+  EngineCounts counts;
+};
+Engine& engine() {
+  static auto* e = new Engine;
+  return *e;
+}
+
+std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& device) {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp sink = unflatten_graph(flat);
+  Plan plan = schedule(sink, device.target());
+  auto out = std::make_shared<CompiledPlan>();
+  std::map<uint8_t, std::vector<size_t>> by_device;
+  std::unordered_map<const Node*, bool> bodies_seen;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& s = plan.steps[i];
+    out->steps.push_back({nullptr, s.buffers, s.outputs, s.device, s.provenance});
+    if (!s.body) continue;
+    by_device[s.device].push_back(i);
+    bodies_seen[s.body.get()] = true;
+  }
+  for (auto& [id, steps] : by_device) {
+    std::vector<UOp> bodies;
+    for (size_t i : steps) bodies.push_back(plan.steps[i].body);
+    auto kernels = kernels_for(bodies, id ? mote::device(id) : device);
+    for (size_t i = 0; i < steps.size(); ++i) out->steps[steps[i]].kernel = kernels[i];
+  }
+  out->distinct = static_cast<int>(bodies_seen.size());
+  out->buffers = std::move(plan.buffers);
+  out->arenas = std::move(plan.arenas);
+  out->unplanned_bytes = plan.unplanned_bytes;
+  return out;
+}
+
+std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
+  Engine& e = engine();
+  ++e.counts.schedules;
+  PlanKey key{flat, mix(code_flags_hash(), hash_bytes(device.name().data(), device.name().size()))};
+  if (auto it = e.plans.find(key); it != e.plans.end()) {
+    ++e.counts.schedule_hits;
+    return it->second;
+  }
+  auto plan = compile_plan(flat, device);
+  if (flag(Flag::DEBUG) >= 1)
+    std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
+  e.plans.emplace(std::move(key), plan);
+  return plan;
+}
+
+// ---- running
+
+class Runner {
+ public:
+  Runner(const CompiledPlan& plan, const FlatInputs& inputs) : plan_(plan), inputs_(inputs) {}
+
+  void run() {
+    for (auto [id, bytes] : plan_.arenas)
+      if (bytes) arenas_[id] = MemoryBlock::allocate(mote::device(id), bytes, "temporaries");
+    for (const CompiledStep& step : plan_.steps) step.kernel ? launch(step) : copy(step);
+  }
+
+ private:
+  const CompiledPlan& plan_;
+  const FlatInputs& inputs_;
+  std::map<uint8_t, std::shared_ptr<MemoryBlock>> arenas_;
+
+  std::shared_ptr<MemoryBlock> memory_of(int id) {
+    const PlannedBuffer& b = plan_.buffers[static_cast<size_t>(id)];
+    if (b.param < 0) return arenas_[b.device];
+    Storage& s = *inputs_.buffers[static_cast<size_t>(b.param)]->arg.storage;
+    device_buffer(s).ensure_memory("tensor");
+    return device_buffer(s).memory;
+  }
+
+  void* address(int id) {
+    const PlannedBuffer& b = plan_.buffers[static_cast<size_t>(id)];
+    auto* base = static_cast<char*>(memory_of(id)->data());
+    return b.param < 0 ? base + b.offset : base;
+  }
+
+  std::vector<Token> tokens_of(const CompiledStep& step) {
+    std::vector<Token> all;
+    for (int id : step.buffers)
+      for (const Token& t : memory_of(id)->tokens()) all.push_back(t);
+    return all;
+  }
+
+  void add_token(const CompiledStep& step, const Token& t) {
+    for (int id : step.buffers) memory_of(id)->add_token(t);
+  }
+
+  int64_t value_of(const std::string& name) {
+    for (const auto& [known, value] : inputs_.values)
+      if (known == name) return value;
+    fail(ErrorKind::User, text("the variable ", name, " has no value; bind it before realizing"));
+  }
+
+  void launch(const CompiledStep& step) {
+    Launch l;
+    l.code = step.kernel->code.get();
+    l.name = step.kernel->name.c_str();
+    l.extent = step.kernel->extent;
+    l.threaded = step.kernel->threaded;
+    l.provenance = step.provenance.empty() ? 0 : step.provenance[0];
+    for (int id : step.buffers) l.buffers.push_back(address(id));
+    for (const std::string& name : step.kernel->vars) l.vars.push_back(value_of(name));
+    Device& d = mote::device(step.device ? step.device : kDefaultDevice);
+    add_token(step, d.submit({l}, tokens_of(step)));
+    ++engine().counts.kernels_run;
+  }
+
+  void copy(const CompiledStep& step) {
+    const PlannedBuffer& to = plan_.buffers[static_cast<size_t>(step.buffers[0])];
+    const PlannedBuffer& from = plan_.buffers[static_cast<size_t>(step.buffers[1])];
+    Device &target = mote::device(to.device), &source = mote::device(from.device);
+    if (!source.holds_data() || !target.holds_data()) return;
+    std::vector<char> host(static_cast<size_t>(from.bytes()));
+    source.copy_out(host.data(), address(step.buffers[1]), from.bytes(), tokens_of(step)).wait();
+    target.copy_in(address(step.buffers[0]), host.data(), to.bytes(), {}).wait();
+  }
+};
+
+// ---- interpreting devices
+
+std::span<const std::byte> bytes_of(const Storage& s) {
+  auto& b = device_buffer(const_cast<Storage&>(s));
+  if (!b.memory) return {};
+  b.memory->wait();
+  return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
+}
+
+void interpret_goals(std::vector<Goal>& goals) {
+  std::vector<UOp> roots;
+  for (const Goal& g : goals) roots.push_back(g.effect);
+  std::vector<HostArray> arrays = interpret(roots, {bytes_of, false});
+  for (size_t i = 0; i < goals.size(); ++i) {
+    UOp leaf = goals[i].effect;
+    while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
+    auto& b = device_buffer(*leaf->arg.storage);
+    b.ensure_memory("tensor");
+    mote::device(b.device)
+        .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens())
+        .wait();
+  }
+}
+
+// Values on an interpreting device that others copy from must be in memory first.
+void realize_interpreted_sources(std::span<const Goal> goals) {
+  std::vector<UOp> roots;
+  for (const Goal& g : goals) roots.push_back(g.effect);
+  std::vector<Tensor> sources;
+  for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); }))
+    if (n->is(Op::Copy) && !n->realized.load() && n->src(0)->device &&
+        mote::device(n->src(0)->device).interprets_graphs())
+      sources.push_back(make_value(Ref(n->src(0)), n->src(0)->device));
+  if (!sources.empty()) realize(sources);
+}
+
+// ---- afterwards
+
+// The buffer's content is new: later graphs name the new version.
+Ref next_version(UOp node) {
+  UOp leaf = node;
+  while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
+  Storage* s = leaf->arg.storage;
+  ++s->version;
+  retain(s);
+  return tensor_graph::buffer(s);
+}
+
+void settle(std::vector<Goal>& goals) {
+  // Several goals may be versions of one buffer: only the last one is what memory holds.
+  for (Goal& g : goals) {
+    bool value = static_cast<bool>(g.buffer);
+    if (value && depends_on_leaf(g.node)) g.buffer->arg.storage->from_graph = true;
+    Ref held = next_version(g.effect);
+    tensor_graph::set_realized(g.node, held);
+    if (!g.tensor.defined()) continue;
+    TensorImpl& impl = *g.tensor.impl();
+    if (value) {
+      impl.value = fit(held, std::vector<Dim>(g.node->shape->dims));
+      impl.stored = true;
+    } else {
+      node_of(impl);  // resolves to the buffer
+    }
+  }
+}
+
+}  // namespace
+
+void realize(std::span<const Tensor> tensors) {
+  std::lock_guard lock(engine().mutex);
+  Request request;
+  for (const Tensor& t : tensors)
+    if (t.defined()) request.add(t);
+  if (request.empty()) return;
+  request.keep_what_others_need();
+  std::vector<Goal>& goals = request.goals();
+  uint8_t id = goals[0].effect->device;
+  Device& device = mote::device(id ? id : kDefaultDevice);
+  if (device.interprets_graphs()) {
+    interpret_goals(goals);
+  } else {
+    realize_interpreted_sources(goals);
+    Forward forward;
+    FlatInputs inputs;
+    std::vector<UOp> roots;
+    for (const Goal& g : goals) roots.push_back(g.effect);
+    Flat flat = forward.run(roots, &inputs);
+    auto plan = plan_for(flat, device);
+    Runner(*plan, inputs).run();
+  }
+  settle(goals);
+}
+
+EngineCounts engine_counts() {
+  EngineCounts c = engine().counts;
+  c.kernels_compiled = kernels_compiled();
+  return c;
+}
+
+void clear_caches() {
+  std::lock_guard lock(engine().mutex);
+  engine().plans.clear();
+  clear_kernel_cache();
+}
+
+ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device_name) {
+  std::lock_guard lock(engine().mutex);
+  Request request;
+  for (const Tensor& t : tensors) request.add(t);
+  ScheduleReport report;
+  if (request.empty()) return report;
+  Forward forward;
+  FlatInputs inputs;
+  std::vector<UOp> roots;
+  for (const Goal& g : request.goals()) roots.push_back(g.effect);
+  uint8_t id = roots[0]->device;
+  Device& d = device_name.empty() ? mote::device(id ? id : kDefaultDevice) : mote::device(device_name);
+  auto plan = plan_for(forward.run(roots, &inputs), d);
+  for (const CompiledStep& s : plan->steps) {
+    if (!s.kernel) {
+      ++report.copies;
+      continue;
+    }
+    KernelReport k{s.kernel->name, "", s.kernel->text, s.kernel->estimate, {}};
+    for (uint32_t p : s.provenance) k.places.push_back(place(p));
+    report.total.ops += k.estimate.ops;
+    report.total.bytes += k.estimate.bytes;
+    report.kernels.push_back(std::move(k));
+  }
+  report.distinct = plan->distinct;
+  for (auto [dev, bytes] : plan->arenas) report.arena_bytes += bytes;
+  report.unplanned_bytes = plan->unplanned_bytes;
+  return report;
+}
+
+}  // namespace mote

@@ -1,0 +1,54 @@
+// From lazy tensors to memory.
+//
+// realize(tensors) gives every tensor a buffer that holds its elements:
+//   * A tensor that was written (assign, setitem, random counters) has its pending writes run, in
+//     place, in its own buffer. Any other gets a new buffer; views realize what they look at.
+//   * Afterwards the node of each realized value points to its buffer (Node::realized), so that
+//     every graph that contains it reads memory from then on; no tensor is searched for. Nothing
+//     that was stored is computed again. A buffer is freed when the last tensor or pending graph
+//     that names it is gone. Intermediates live in one arena per device for the duration of the run.
+//   * Writing in place would change what unrealized graphs elsewhere still mean to read. Any value
+//     of the graph at hand that depends on a version about to be overwritten and is still referred
+//     to from outside is stored as well, before the write.
+// The graph, with buffers numbered and variable values taken out, is the key of the schedule cache
+// (with the flags that change code and the devices): a second step of a loop costs one look-up.
+// One realization runs at a time in a process.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include <mote/tensor.h>
+
+#include "ir/flat.h"
+#include "schedule/schedule.h"
+
+namespace mote {
+
+void realize(std::span<const Tensor> tensors);
+inline void realize(std::initializer_list<Tensor> tensors) {
+  realize(std::span<const Tensor>(tensors.begin(), tensors.size()));
+}
+
+// What realizing would run: for tests, benches and the curious. Kernels are lowered and rendered.
+struct KernelReport {
+  std::string name, body, text;   // loops, kernel graph, generated text
+  Estimate estimate;
+  std::vector<std::string> places;  // user lines that went into it, a bounded set
+};
+struct ScheduleReport {
+  std::vector<KernelReport> kernels;  // in order; a kernel used twice stands twice
+  int distinct = 0, copies = 0;
+  int64_t arena_bytes = 0, unplanned_bytes = 0;
+  Estimate total;
+};
+ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device = "");
+
+struct EngineCounts {
+  uint64_t schedules = 0, schedule_hits = 0;   // realizations that had work; found in the cache
+  uint64_t kernels_compiled = 0, kernels_run = 0;
+};
+EngineCounts engine_counts();
+void clear_caches();
+
+}  // namespace mote

@@ -1,0 +1,44 @@
+// Hooks the front end to the runtime when the library is loaded.
+#include <cstring>
+
+#include "runtime/device.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+Storage* make_empty(uint8_t device, DType dtype, int64_t count) {
+  return new DeviceBuffer(device, dtype, count);
+}
+
+Storage* make_from_bytes(uint8_t device_id, DType dtype, int64_t count, const void* bytes) {
+  auto* b = new DeviceBuffer(device_id, dtype, count);
+  Device& d = device(device_id);
+  b->ensure_memory("tensor");
+  if (d.holds_data()) d.copy_in(b->memory->data(), bytes, b->bytes(), {}).wait();
+  return b;
+}
+
+Storage* make_from_blob(uint8_t device_id, DType dtype, int64_t count, void* data,
+                        void (*deleter)(void*), void* context) {
+  auto* b = new DeviceBuffer(device_id, dtype, count);
+  b->memory = MemoryBlock::borrow(device(device_id), data, b->bytes(), deleter, context);
+  return b;
+}
+
+}  // namespace
+
+// Called by every translation unit that runs things, so that a static link keeps this file.
+void start_engine() {
+  [[maybe_unused]] static const bool once = [] {
+    make_storage = make_empty;
+    storage_from_bytes = make_from_bytes;
+    storage_from_blob = make_from_blob;
+    return true;
+  }();
+}
+
+[[maybe_unused]] static const bool at_load = (start_engine(), true);
+
+}  // namespace mote

@@ -1,0 +1,184 @@
+// backward, grad, gradient and their errors, as a user sees them.
+#include <doctest/doctest.h>
+#include <mote/mote.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/provenance.h"
+#include "tensor/impl.h"
+
+using namespace mote;
+
+namespace {
+
+using Values = std::vector<float>;
+
+Tensor leaf(const Values& values, const Sizes& shape) {
+  Tensor t = from_data(values, shape, {.device = "INTERP"});
+  return t.requires_grad_();
+}
+Values values(const Tensor& t) { return t.to_vector<float>(); }
+
+std::string error_of(void (*f)()) {
+  try {
+    f();
+  } catch (const Error& e) {
+    std::string text = e.what();
+    return text.substr(0, text.rfind(" ("));
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_SUITE("tensor grad") {
+  TEST_CASE("backward fills the leaves' gradients and adds to them") {
+    Tensor x = leaf({1, 2, 3}, {3}), y = leaf({4, 5, 6}, {3}), z = leaf({1}, {1});
+    CHECK(!x.grad().defined());
+    (x * y).sum().backward();
+    CHECK(values(x.grad()) == Values{4, 5, 6});
+    CHECK(values(y.grad()) == Values{1, 2, 3});
+    CHECK(!z.grad().defined());
+    Tensor seen = x.grad();
+    (x * x).sum().backward();
+    CHECK(values(x.grad()) == Values{6, 9, 12});
+    CHECK(values(seen) == Values{6, 9, 12});
+    x.zero_grad();
+    CHECK(!x.grad().defined());
+    (x * 2).sum().backward();
+    CHECK(values(x.grad()) == Values{2, 2, 2});
+  }
+
+  TEST_CASE("a gradient is a tensor like any other") {
+    Tensor x = leaf({1, 2}, {2});
+    x.square().sum().backward();
+    x.grad().mul_(10);
+    CHECK(values(x.grad()) == Values{20, 40});
+    x.sum().backward();
+    CHECK(values(x.grad()) == Values{21, 41});
+    x.grad().realize();
+    x.sum().backward();
+    CHECK(values(x.grad()) == Values{22, 42});
+  }
+
+  TEST_CASE("shapes, seeds and views") {
+    Tensor x = leaf({1, 2, 3, 4, 5, 6}, {2, 3});
+    x.t().backward(from_data(Values{1, 2, 3, 4, 5, 6}, {3, 2}, {.device = "INTERP"}));
+    CHECK(x.grad().shape() == std::vector<int64_t>{2, 3});
+    CHECK(values(x.grad()) == Values{1, 3, 5, 2, 4, 6});
+    CHECK(!x.t().grad().defined());
+    Tensor half = leaf({1, 2, 3, 4}, {4});
+    half(Slice(1, 3)).sum().backward();
+    CHECK(values(half.grad()) == Values{0, 1, 1, 0});
+    Tensor reshaped =
+        from_data(Values{1, 2, 3, 4}, {4}, {.device = "INTERP"}).reshape({2, 2}).requires_grad_();
+    (reshaped * reshaped).sum().backward();
+    CHECK(values(reshaped.grad()) == Values{2, 4, 6, 8});
+    Tensor ones_leaf = ones({2}, {.device = "INTERP"}).requires_grad_();
+    (ones_leaf * ones({2}, {.device = "INTERP"})).sum().backward();
+    CHECK(values(ones_leaf.grad()) == Values{1, 1});
+  }
+
+  TEST_CASE("requires_grad, detach and marks") {
+    Tensor x = leaf({1, 2}, {2});
+    CHECK(x.requires_grad());
+    CHECK((x * 2).requires_grad());
+    CHECK(!x.detach().requires_grad());
+    CHECK(!(x > 1).requires_grad());
+    (x * x.detach()).sum().backward();
+    CHECK(values(x.grad()) == Values{1, 2});
+    Tensor y = (x * 2).requires_grad_();  // computed from a leaf: already required, stays computed
+    y.sum().backward();
+    CHECK(values(x.grad()) == Values{3, 4});
+    Tensor own = x.detach().requires_grad_();
+    (own * own * x).sum().backward();
+    CHECK(values(own.grad()) == Values{2, 8});
+    x.requires_grad_(false);
+    CHECK(!x.requires_grad());
+    CHECK(!x.grad().defined());
+  }
+
+  TEST_CASE("a step of descent written in place") {
+    Tensor w = leaf({1, 2}, {2});
+    for (int step = 0; step < 3; ++step) {
+      w.zero_grad();
+      w.square().sum().backward();
+      w.assign(w - w.grad() * 0.25);
+      if (step == 1) w.realize();
+    }
+    CHECK(values(w) == Values{0.125, 0.25});
+    CHECK(w.requires_grad());
+  }
+
+  TEST_CASE("gradients flow through what was written in place") {
+    Tensor x = leaf({1, 2, 3}, {3});
+    Tensor y = x * 2;
+    y(Slice(0, 2)) = x(Slice(1, 3)) * x(Slice(0, 2));
+    y.sum().backward();
+    CHECK(values(x.grad()) == Values{2, 4, 4});
+  }
+
+  TEST_CASE("gradient needs no marks, and any order works") {
+    Tensor x = from_data(Values{1, 2, 3}, {3}, {.device = "INTERP"});
+    Tensor y = x * x * x;
+    Tensor first = y.sum().gradient({x})[0];
+    CHECK(values(first) == Values{3, 12, 27});
+    Tensor second = first.sum().gradient({x})[0];
+    CHECK(values(second) == Values{6, 12, 18});
+    CHECK(values(second.sum().gradient({x})[0]) == Values{6, 6, 6});
+    Tensor other = from_data(Values{1}, {1}, {.device = "INTERP"});
+    CHECK(values(y.sum().gradient({other}, {}, true)[0]) == Values{0});
+    CHECK(values(y.sum().gradient({y})[0]) == Values{1, 1, 1});
+    y.realize();
+    CHECK(values((y * 2).sum().gradient({y})[0]) == Values{2, 2, 2});
+  }
+
+  TEST_CASE("leaves and their graphs die with their handles") {
+    uint64_t before = tensor_graph::live_nodes();
+    {
+      Tensor x = leaf({1, 2}, {2});
+      (x * x).sum().backward();
+      CHECK(x.grad().defined());
+    }
+    CHECK(tensor_graph::live_nodes() == before);
+  }
+
+  TEST_CASE("a leaf may die elsewhere before backward runs") {
+    Tensor kept = leaf({1, 2}, {2}), loss;
+    {
+      Tensor gone = leaf({3, 4}, {2});
+      loss = (kept * gone).sum();
+    }
+    std::thread([&] { loss.backward(); }).join();
+    CHECK(values(kept.grad()) == Values{3, 4});
+  }
+
+  TEST_CASE("misuse") {
+    CHECK(error_of([] {
+            leaf({1, 2}, {2}).backward();
+          }) ==
+          "[backward] without a gradient of its own the tensor must have one element, got shape "
+          "(2); reduce it (sum, mean) or pass a gradient of that shape");
+    CHECK(error_of([] {
+            Tensor loss = leaf({1, 2}, {2}).sum();
+            loss.realize();
+            loss.backward();
+          }) ==
+          "[backward] this tensor was already realized, its graph is gone; call backward() "
+          "before realize/item");
+    CHECK(
+        error_of([] {
+          Tensor x = leaf({1, 2}, {2}), y = x * 2;
+          y.realize();
+          y.sum().backward();
+        }) ==
+        "[backward] it depends on a tensor of 2 elements that was already realized, whose graph is "
+        "gone; call backward() before realize/item, or detach() that tensor");
+    CHECK(error_of([] { from_data(Values{1}, {}, {.device = "INTERP"}).backward(); }) ==
+          "[backward] nothing this tensor of shape () depends on is marked; call requires_grad_() "
+          "on the leaves first");
+  }
+}

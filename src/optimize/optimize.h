@@ -1,0 +1,41 @@
+// Loops chosen: actions on the ranges of one kernel.
+//
+// Takes a kernel body as schedule/ gives it, in the current arena, and gives the same kernel with
+// other loops. An action replaces a range by expressions of new ranges (split: r = outer*n + inner)
+// or changes its role or place; every action is legal or refused with a reason, and prints as text
+// that parses back. The order of loops is the order of slots, a Thread range outermost.
+//
+//   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
+//   merge 1 2            the ranges of slots 1 and 2 become one, where no position needs / or % more
+//   thread 0             slot 0 is shared out to threads and stands outermost
+// Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/build.h"
+#include "ir/target.h"
+
+namespace mote {
+
+struct Action {
+  enum Kind : uint8_t { Split, Merge, Thread } kind = Split;
+  int slot = 0;
+  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
+  Role role = Role::Loop;      // of Split: the inner range's
+  bool operator==(const Action&) const = default;
+};
+std::string to_string(const Action& a);
+std::string to_string(std::span<const Action> list);
+std::vector<Action> parse_actions(std::string_view text);  // User error on malformed text
+
+// The body after the action, or empty with the reason it was refused. A split that does not divide
+// the extent pads it: positions beyond are gated.
+UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
+// What the heuristic wants for this kernel on this target.
+std::vector<Action> choose_actions(UOp body, const Target& target);
+// apply(choose_actions(...)), or the body itself under NOOPT.
+UOp optimize(UOp body, const Target& target);
+
+}  // namespace mote

@@ -1,0 +1,390 @@
+#include "render/expand.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace mote {
+
+namespace {
+
+// The registers of a statement with the tile ranges `open` expanded and the others at 0.
+struct Form {
+  TileSet open = 0;
+  bool splat = false;  // scalars that meet vectors are needed as vectors too
+  std::vector<Value> values, splats;
+};
+
+bool is_loop(UOp u) { return u->is(Op::Range) && !is_tile(range_role(u)); }
+bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && !is_loop(u)); }
+UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
+
+// Bools are a lattice, whatever the op is called.
+Op bool_op(Op op) {
+  if (op == Op::Max || op == Op::Add) return Op::Or;
+  return op == Op::Min || op == Op::Mul ? Op::And : op;
+}
+
+class Expander {
+ public:
+  Expander(const Program& program, Writer& writer)
+      : program_(program), writer_(writer), tiles_(program), forms_(program.linear->id) {}
+
+  void run() {
+    std::span<Node* const> statements = program_.linear->src();
+    for (size_t i = statements.size(); i-- > 0;) demand(UOp(statements[i]));
+    define_vars();
+    for (Node* s : statements) write(UOp(s));
+  }
+
+ private:
+  // How one Load or Store walks memory.
+  struct Access {
+    UOp position;
+    UOp gate;              // may be empty
+    int slot;
+    DType dtype;
+    TileSet linear;        // ranges that only move the address by a constant
+    TileSet position_open; // the others the position depends on
+    bool lane_step_known;
+    int64_t lane_step;
+  };
+
+  Access access(UOp index, UOp gate) {
+    UOp memory = memory_of(index->src(0));
+    ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
+    UOp position = index->src(1);
+    const Steps& steps = tiles_.steps(position);
+    const TileSet all = tiles_.of(position);
+    Access a{position, gate, static_cast<int>(memory->ints(0)), index->dtype,
+             all & ~steps.nonlinear, all & steps.nonlinear, true, 0};
+    if (TileSet lane = tiles_.lane()) {
+      a.lane_step_known = !(lane & steps.nonlinear);
+      a.lane_step = steps.of(std::countr_zero(lane));
+    }
+    return a;
+  }
+
+  static UOp gate_of(UOp u, uint32_t i) { return u->nsrc > i ? u->src(i) : UOp(); }
+  bool is_vector(TileSet set) const { return set & tiles_.lane(); }
+  bool is_contiguous(const Access& a) const { return a.lane_step_known && a.lane_step == 1; }
+
+  // ---- what is needed, from the last statement to the first
+
+  void need(UOp u, TileSet open, bool as_vector) {
+    if (is_spelt_in_place(u)) return;
+    open &= tiles_.of(u);
+    std::vector<Form>& forms = forms_[u];
+    auto f = std::ranges::find(forms, open, &Form::open);
+    if (f == forms.end()) f = forms.insert(f, Form{open, false, {}, {}});
+    f->splat |= as_vector && !is_vector(open);
+  }
+  void need_all(UOp u, bool as_vector) { need(u, ~TileSet{0}, as_vector); }
+
+  void need_access(const Access& a) {
+    need(a.position, a.position_open, is_vector(a.position_open));
+    if (a.gate) need_all(a.gate, is_vector(tiles_.of(a.gate)));
+  }
+
+  void demand(UOp u) {
+    if (u->is(Op::Store)) return demand_store(u);
+    if (is_loop(u)) return need_all(u->src(0), false);
+    if (!forms_.has(u)) return;
+    if (u->is(Op::Reduce)) return need_all(u->src(0), is_vector(tiles_.of(u->src(0)) | reduced(u)));
+    if (u->is(Op::Load)) {
+      if (u->src(0)->is(Op::Index)) need_access(access(u->src(0), gate_of(u, 1)));
+      return;
+    }
+    for (size_t i = 0; i < forms_[u].size(); ++i)
+      for (Node* s : u->src()) {
+        const TileSet open = forms_[u][i].open;
+        need(UOp(s), open, is_vector(open));
+      }
+  }
+
+  void demand_store(UOp u) {
+    UOp value = u->src(1);
+    if (!u->src(0)->is(Op::Index))
+      return need_all(value, is_vector(tiles_.of(memory_of(u->src(0)))));
+    Access a = access(u->src(0), gate_of(u, 2));
+    need_access(a);
+    const bool lanes = is_vector(tiles_.of(u));
+    need_all(value, lanes && (is_contiguous(a) || is_vector(tiles_.of(value))));
+  }
+
+  TileSet reduced(UOp u) {
+    TileSet set = 0;
+    for (Node* r : u->src().subspan(1)) {
+      ensure(r->op == Op::Range && !is_loop(UOp(r)), "render: a Reduce over a loop");
+      set |= tiles_.of(UOp(r));
+    }
+    return set;
+  }
+
+  // ---- writing, in order
+
+  void write(UOp u) {
+    if (u->is(Op::Store)) return write_store(u);
+    if (u->is(Op::End)) return close_loops(u);
+    if (is_loop(u)) return open_loop(u);
+    if (!forms_.has(u)) return;
+    for (size_t i = 0; i < forms_[u].size(); ++i) {
+      Form& f = forms_[u][i];
+      f.values.clear();
+      f.splats.clear();
+      if (u->is(Op::Reduce)) write_reduce(u, f);
+      else if (!u->is(Op::Load)) write_alu(u, f);
+      else if (u->src(0)->is(Op::Index)) write_load(u, f);
+      else write_read(u, f);
+      add_splats(f);
+    }
+  }
+
+  void add_splats(Form& f) {
+    if (!f.splat) return;
+    for (const Value& v : f.values)
+      f.splats.push_back(v.literal ? writer_.literal(*v.literal, tiles_.lanes())
+                                   : writer_.splat(v, tiles_.lanes()));
+  }
+
+  // One register of u at a point, where the tile ranges in `open` are expanded.
+  Value value(UOp u, TileSet open, const Point& at, bool as_vector) {
+    const int lanes = as_vector ? tiles_.lanes() : 1;
+    open &= tiles_.of(u);
+    if (u->is(Op::Const)) return writer_.literal(scalar_of(u), lanes);
+    if (is_spelt_in_place(u)) {
+      if (is_vector(open)) return writer_.lane_numbers(u->dtype, lanes);
+      const int64_t position = open ? at[static_cast<size_t>(tiles_.number(u))] : 0;
+      return writer_.literal(scalar(u->dtype, position), lanes);
+    }
+    for (const Form& f : forms_[u])
+      if (f.open == open) {
+        const auto k = static_cast<size_t>(tiles_.rank(open, at));
+        const std::vector<Value>& from = as_vector && !is_vector(open) ? f.splats : f.values;
+        ensure(k < from.size(), "render: ", name(u->op), " is used before it is computed");
+        return from[k];
+      }
+    ensure(false, "render: no such form of ", name(u->op));
+    return {};
+  }
+  Value whole_value(UOp u, const Point& at, bool as_vector) {
+    return value(u, ~TileSet{0}, at, as_vector);
+  }
+
+  // Folds what tile positions made constant; leaves the rest to the writer.
+  Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) {
+    if (dtype == DType::boolean) op = bool_op(op);
+    if (std::ranges::all_of(src, [](const Value& v) { return v.literal.has_value(); })) {
+      Scalar args[3];
+      for (size_t i = 0; i < src.size(); ++i) args[i] = *src[i].literal;
+      return writer_.literal(eval(op, dtype, {args, src.size()}), src[0].lanes);
+    }
+    if (is_int(dtype) && src.size() == 2 && src[1].literal) {
+      if (op == Op::Add && src[1].literal->i == 0) return src[0];
+      if (op == Op::Mul && src[1].literal->i == 1) return src[0];
+    }
+    if (is_int(dtype) && op == Op::Add && src[0].literal && src[0].literal->i == 0) return src[1];
+    return writer_.alu(op, dtype, src, exact);
+  }
+
+  void write_alu(UOp u, Form& f) {
+    const bool exact = is_exact(u);
+    std::vector<Value> src(u->nsrc);
+    Point at = tiles_.origin();
+    do {
+      for (uint32_t i = 0; i < u->nsrc; ++i)
+        src[i] = value(u->src(i), f.open, at, is_vector(f.open));
+      f.values.push_back(alu(u->op, u->dtype, src, exact));
+    } while (tiles_.advance(f.open, at));
+  }
+
+  void write_reduce(UOp u, Form& f) {
+    const Op op = static_cast<Op>(u->ints(0));
+    const TileSet over = reduced(u);
+    const bool vector = is_vector(over | tiles_.of(u->src(0)));
+    Point at = tiles_.origin();
+    do {
+      Value sum = whole_value(u->src(0), at, vector);
+      while (tiles_.advance(over, at)) {
+        Value pair[] = {sum, whole_value(u->src(0), at, vector)};
+        sum = alu(op, u->dtype, pair, false);
+      }
+      f.values.push_back(is_vector(over) ? fold_lanes(op, sum) : sum);
+    } while (tiles_.advance(f.open, at));
+  }
+
+  Value fold_lanes(Op op, Value v) {
+    while (v.lanes > 1) {
+      const int half = v.lanes / 2;
+      Value halves[] = {writer_.slice(v, 0, half), writer_.slice(v, half, half)};
+      v = alu(op, v.dtype, halves, false);
+    }
+    return v;
+  }
+
+  // ---- memory
+
+  // The place of each register, and of each lane if lanes do not follow one another.
+  Place place(const Access& a, const Point& at, std::optional<int> lane,
+              std::vector<std::string>& addresses) {
+    const bool vector = is_vector(a.position_open);
+    auto k = static_cast<size_t>(tiles_.rank(a.position_open, at));
+    if (vector) k = k * static_cast<size_t>(tiles_.lanes()) + static_cast<size_t>(*lane);
+    if (addresses.size() <= k) addresses.resize(k + 1);
+    if (addresses[k].empty()) {
+      Value position = value(a.position, a.position_open, at, vector);
+      if (vector) position = writer_.slice(position, *lane, 1);
+      addresses[k] = writer_.address(a.slot, a.dtype, position);
+    }
+    int64_t offset = 0;
+    const Steps& steps = tiles_.steps(a.position);
+    for (TileSet rest = a.linear & ~tiles_.lane(); rest; rest &= rest - 1) {
+      const int t = std::countr_zero(rest);
+      offset += steps.of(t) * at[static_cast<size_t>(t)];
+    }
+    if (lane && !vector) offset += a.lane_step * *lane;
+    return {addresses[k], offset, a.slot, a.dtype};
+  }
+
+  Value gate_lane(const Value& gate, int lane) {
+    return gate.lanes == 1 ? gate : writer_.slice(gate, lane, 1);
+  }
+
+  std::optional<Value> gate_value(const Access& a, const Point& at) {
+    if (!a.gate) return {};
+    return whole_value(a.gate, at, is_vector(tiles_.of(a.gate)));
+  }
+
+  void write_load(UOp u, Form& f) {
+    const Access a = access(u->src(0), gate_of(u, 1));
+    std::vector<std::string> addresses;
+    Point at = tiles_.origin();
+    do {
+      std::optional<Value> gate = gate_value(a, at);
+      if (!is_vector(f.open) || is_contiguous(a)) {
+        const int lanes = is_vector(f.open) ? tiles_.lanes() : 1;
+        f.values.push_back(
+            writer_.load(place(a, at, {}, addresses), lanes, gate ? &*gate : nullptr));
+        continue;
+      }
+      std::vector<Value> elements;
+      for (int l = 0; l < tiles_.lanes(); ++l) {
+        std::optional<Value> one = gate;
+        if (gate) one = gate_lane(*gate, l);
+        elements.push_back(writer_.load(place(a, at, l, addresses), 1, one ? &*one : nullptr));
+      }
+      f.values.push_back(writer_.join(elements));
+    } while (tiles_.advance(f.open, at));
+  }
+
+  void write_store(UOp u) {
+    if (!u->src(0)->is(Op::Index)) return write_register(u);
+    const Access a = access(u->src(0), gate_of(u, 2));
+    const TileSet all = tiles_.of(u);
+    const bool vector = is_vector(all);
+    const bool whole = !vector || is_contiguous(a);
+    std::vector<std::string> addresses;
+    Point at = tiles_.origin();
+    do {
+      std::optional<Value> gate = gate_value(a, at);
+      const bool wide = vector && (whole || is_vector(tiles_.of(u->src(1))));
+      Value v = whole_value(u->src(1), at, wide);
+      if (whole) {
+        writer_.store(place(a, at, {}, addresses), v, gate ? &*gate : nullptr);
+        continue;
+      }
+      for (int l = 0; l < tiles_.lanes(); ++l) {
+        std::optional<Value> one = gate;
+        if (gate) one = gate_lane(*gate, l);
+        writer_.store(place(a, at, l, addresses), wide ? writer_.slice(v, l, 1) : v,
+                      one ? &*one : nullptr);
+      }
+    } while (tiles_.advance(all, at));
+  }
+
+  // ---- registers that live across loops
+
+  std::string register_name(UOp reg, const Point& at) {
+    std::string name = text("r", reg->ints(0));
+    const TileSet set = tiles_.of(reg);
+    return tiles_.registers(set) == 1 ? name : text(name, "_", tiles_.rank(set, at));
+  }
+
+  void write_register(UOp u) {
+    UOp reg = memory_of(u->src(0));
+    ensure(reg->is(Op::Reg), "render: a store to ", name(reg->op));
+    const TileSet set = tiles_.of(reg);
+    const bool vector = is_vector(set);
+    const bool fresh = std::ranges::find(declared_, reg) == declared_.end();
+    if (fresh) declared_.push_back(reg);
+    Point at = tiles_.origin();
+    do {
+      std::string name = register_name(reg, at);
+      if (fresh) writer_.declare_register(name, reg->dtype, vector ? tiles_.lanes() : 1);
+      writer_.write_register(name, whole_value(u->src(1), at, vector));
+    } while (tiles_.advance(set, at));
+  }
+
+  void write_read(UOp u, Form& f) {
+    UOp reg = memory_of(u->src(0));
+    ensure(reg->is(Op::Reg), "render: a load from ", name(reg->op));
+    const int lanes = is_vector(f.open) ? tiles_.lanes() : 1;
+    Point at = tiles_.origin();
+    do f.values.push_back(writer_.read_register(register_name(reg, at), u->dtype, lanes));
+    while (tiles_.advance(f.open, at));
+  }
+
+  // ---- loops and variables
+
+  void define(UOp u, Value v) {
+    if (!forms_.has(u)) return;
+    Form& f = forms_[u].front();
+    f.values = {std::move(v)};
+    f.splats.clear();
+    add_splats(f);
+  }
+
+  void open_loop(UOp range) {
+    open_.push_back(range);
+    const int slot = range_slot(range);
+    if (range_role(range) == Role::Thread)
+      return define(range, writer_.open_thread_loop(slot, range->dtype));
+    UOp extent = range->src(0);
+    Value end = value(extent, 0, tiles_.origin(), false);
+    Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
+    define(range, writer_.open_loop(slot, begin, end, extent->lo < 1));
+  }
+
+  void close_loops(UOp end) {
+    for (uint32_t i = end->nsrc; i-- > 1;) {
+      if (!is_loop(end->src(i))) continue;
+      ensure(!open_.empty() && open_.back() == end->src(i), "render: loops close in another order");
+      open_.pop_back();
+      writer_.close_loop();
+    }
+  }
+
+  // A Var is the same variable in whatever integer dtype it is used.
+  void define_vars() {
+    if (program_.vars.empty()) return;
+    for (UOp u : toposort(program_.linear)) {
+      if (!u->is(Op::Var) || !forms_.has(u)) continue;
+      auto same = [&](UOp v) { return v->arg.object == u->arg.object; };
+      const auto found = std::ranges::find_if(program_.vars, same);
+      ensure(found != program_.vars.end(), "render: the program does not list ", u->arg.object->str);
+      define(u, writer_.var(static_cast<int>(found - program_.vars.begin()), u->dtype));
+    }
+  }
+
+  const Program& program_;
+  Writer& writer_;
+  Tiles tiles_;
+  Column<std::vector<Form>> forms_;
+  std::vector<UOp> declared_, open_;
+};
+
+}  // namespace
+
+void expand(const Program& program, Writer& writer) { Expander(program, writer).run(); }
+
+}  // namespace mote

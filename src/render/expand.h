@@ -1,0 +1,64 @@
+// The walk that both renderers share: statements in order, tiles expanded to registers.
+//
+// A statement is written once per *form* that its users need. A form pins some tile ranges at
+// position 0 and expands the others; positions are used in the form that pins every range they are
+// linear in, and constant offsets make up for it. If the lane is among the ranges expanded, the
+// registers are vectors. Values nobody needs are not written.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ir/eval.h"
+#include "render/tile.h"
+
+namespace mote {
+
+// One register or literal, as the target language spells it.
+struct Value {
+  std::string text;
+  DType dtype = DType::none;
+  int lanes = 1;
+  std::optional<Scalar> literal;  // every lane has this value
+};
+
+// Elements from here on: the address plus a constant number of elements.
+struct Place {
+  std::string address;
+  int64_t offset = 0;
+  int slot = 0;
+  DType dtype = DType::none;
+};
+
+// A target language. Functions that return a Value write its definition first.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+
+  virtual Value literal(const Scalar& value, int lanes) = 0;
+  virtual Value lane_numbers(DType dtype, int lanes) = 0;  // 0, 1, 2, ...
+  virtual Value splat(const Value& scalar, int lanes) = 0;
+  virtual Value slice(const Value& vector, int first, int lanes) = 0;  // of lane `first` on
+  virtual Value join(std::span<const Value> elements) = 0;
+  // Sources and result have the same lanes. exact: integer arithmetic that does not wrap.
+  virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
+
+  virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
+  // The loop's position. Runs at least once if not may_be_empty.
+  virtual Value open_loop(int slot, const Value& begin, const Value& end, bool may_be_empty) = 0;
+  virtual Value open_thread_loop(int slot, DType dtype) = 0;
+  virtual void close_loop() = 0;
+
+  virtual void declare_register(const std::string& name, DType dtype, int lanes) = 0;
+  virtual Value read_register(const std::string& name, DType dtype, int lanes) = 0;
+  virtual void write_register(const std::string& name, const Value& value) = 0;
+
+  // Consecutive elements; a gate is null, a scalar, or has as many lanes as the value.
+  virtual std::string address(int slot, DType dtype, const Value& position) = 0;
+  virtual Value load(const Place& place, int lanes, const Value* gate) = 0;
+  virtual void store(const Place& place, const Value& value, const Value* gate) = 0;
+};
+
+void expand(const Program& program, Writer& writer);
+
+}  // namespace mote

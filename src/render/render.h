@@ -1,0 +1,33 @@
+// From a lowered program (lower/lower.h) to the text of one function:
+//
+//   void NAME(void** buffers, const int64_t* vars, int64_t begin, int64_t end)
+//
+// buffers by Param slot, vars in the order of program.vars. A Thread loop runs over [begin, end);
+// without one they are ignored. Different slots never overlap; memory need not be aligned.
+//
+// Both renderers share one expansion (expand.h) and compute the same values:
+//  - Integers wrap; shifts, divisions and float-to-int conversions are plain: lower/ made them safe.
+//  - Floats are IEEE, op by op. Where the target has FMA, an f32 or f64 Add may fuse with a
+//    Mul. MulAdd always rounds once.
+//  - Max and Min give NaN if either operand is; of two zeros, either.
+//  - Reduce over registers folds in ascending order of their positions, row-major by range slot,
+//    and then the lanes as a tree: lane i with lane i + n/2 for n = lanes, lanes/2, ... 2.
+//  - A gate that is false never touches memory.
+// The text depends on the program and the target's vector width and FMA, on nothing else.
+#pragma once
+#include <string>
+
+#include "ir/program.h"
+#include "ir/target.h"
+
+namespace mote {
+
+// LLVM IR, version 19, for runtime/llvm.h. Of the narrow floats it knows f16 and bf16; what the CPU
+// lacks of them LLVM replaces by calls of its own, so give it those the CPU converts.
+std::string render_llvm(const Program& program, const Target& target);
+
+// C11 with GNU vector types, for runtime/c_compiler.h. Knows no narrow floats: compilers disagree on
+// whether and how they have them.
+std::string render_c(const Program& program, const Target& target);
+
+}  // namespace mote

@@ -1,0 +1,166 @@
+#include "rewrite/rewrite.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/build.h"
+#include "rewrite/matcher.h"
+
+namespace mote {
+namespace {
+
+using namespace pattern;
+
+// clang-format off
+constexpr Rule arithmetic[] = {
+    rule(n + 0, n),
+    rule(n * c0 + n * c1, n * fold(c0 + c1)),
+    rule(max(n, m), n, when(lo(n) >= hi(m))),
+    rule(where(g, x, x), x),
+};
+// clang-format on
+const RuleSet arithmetic_set{"arithmetic", RuleSet::Pure, {arithmetic}};
+
+UOp number(const char* name, int64_t lo = -100, int64_t hi = 100) {
+  int64_t ints[] = {lo, hi, 0, 0};
+  return make(Op::Var, DType::i32, {}, Arg::of(intern_arg(ints, name)));
+}
+UOp raw(Op op, UOp p, UOp q) {
+  Node* src[] = {p.get(), q.get()};
+  return arena().make_raw({op, p->dtype, src, {}});
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("rewrite");
+
+TEST_CASE("a rule prints as it is written") {
+  std::string text = text_of(arithmetic[1]);
+  CHECK(text.find("(n * c0) + (n * c1) -> n * fold(c0 + c1)") != std::string::npos);
+  CHECK(text.find("rewrite_test.cpp:16: ") != std::string::npos);
+}
+
+TEST_CASE("commuting nodes match in both orders") {
+  CHECK(commuted(arithmetic[0].left).size() == 1);  // constants stand right
+  CHECK(commuted(arithmetic[1].left).size() == 2);
+  UOp p = number("p");
+  UOp sum = raw(Op::Add, raw(Op::Mul, p, constant(DType::i32, 3)),
+                raw(Op::Mul, p, constant(DType::i32, 4)));
+  CHECK(rewrite(sum, arithmetic_set) == p * 7);
+}
+
+TEST_CASE("a guard that fails in one order is tried in the other") {
+  UOp low = number("low", 0, 4), high = number("high", 5, 9);
+  CHECK(rewrite(raw(Op::Max, low, high), arithmetic_set) == high);
+  CHECK(rewrite(raw(Op::Max, high, low), arithmetic_set) == high);
+  UOp other = number("other", 3, 6);
+  CHECK(rewrite(raw(Op::Max, low, other), arithmetic_set)->is(Op::Max));
+}
+
+TEST_CASE("normal forms are stamped and come back at once") {
+  UOp p = number("p");
+  UOp r = rewrite(raw(Op::Add, p * 5, constant(DType::i32, 0)), arithmetic_set);
+  CHECK(r == p * 5);
+  CHECK((r->stamps & arithmetic_set.stamp()) != 0);
+  RewriteTrace trace;
+  rewrite(r, arithmetic_set);
+  CHECK(trace.counts.empty());
+}
+
+namespace {
+
+constexpr Rule there_and_back[] = {
+    rule(max(n, m), min(n, m)),
+    rule(min(n, m), max(n, m)),
+};
+constexpr Rule ever_more[] = {
+    rule(n * c0, fold(c0 + 1) * n),
+};
+constexpr Rule count_sums[] = {
+    rule(n + m,
+         [](const Match& found) {
+           ++*static_cast<int*>(found.context);
+           return UOp();
+         }),
+};
+constexpr Rule square_once[] = {
+    rule(n + m, (n + m) * (n + m)),
+};
+const RuleSet circle{"circle", RuleSet::Structural, {there_and_back}};
+const RuleSet endless{"endless", RuleSet::Structural, {ever_more}};
+const RuleSet counting{"counting", RuleSet::Structural, {count_sums}};
+const RuleSet squaring{"squaring", RuleSet::Structural, {square_once}};
+
+std::string error_of(UOp u, const RuleSet& set) {
+  try {
+    rewrite(u, set);
+  } catch (const Error& e) { return e.what(); }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("rules without an end are reported by name") {
+  UOp p = number("p"), q = number("q");
+  std::string back = error_of(binary(Op::Max, p, q), circle);
+  CHECK(back.find("circle") != std::string::npos);
+  CHECK(back.find("Max(n, m) -> Min(n, m)") != std::string::npos);
+  CHECK(error_of(p * 3, endless).find("do not come to an end") != std::string::npos);
+  CHECK(error_of(p + q, squaring).find("contains what it replaces") != std::string::npos);
+}
+
+TEST_CASE("orders: each node once, and replacements that are final") {
+  UOp p = number("p"), q = number("q");
+  int sums = 0;
+  UOp twice = (p + q) * (p + q) + (p + q);
+  CHECK(rewrite(twice, counting, Order::PostOrder, &sums) == twice);
+  CHECK(sums == 2);
+  rewrite(twice, counting, Order::PreOrder, &sums);
+  CHECK(sums == 4);
+  UOp squared = (p + q) * (p + q);
+  CHECK(rewrite(p + q, squaring, Order::Once) == squared);
+}
+
+TEST_CASE("depth does not matter") {
+  UOp p = number("p"), chain = p;
+  for (int k = 0; k < 200'000; ++k) chain = raw(Op::Xor, chain, p);
+  UOp deep = raw(Op::Add, chain, constant(DType::i32, 0));
+  CHECK(rewrite(deep, arithmetic_set) == chain);
+}
+
+TEST_CASE("traces count attempts and firings") {
+  RewriteTrace trace;
+  int seen = 0;
+  trace.fired = [&](const RuleSet& set, const Rule& r, UOp before, UOp after) {
+    seen += &set == &arithmetic_set && &r == &arithmetic[0] && before != after;
+  };
+  UOp fresh = number("fresh");
+  rewrite(raw(Op::Add, fresh, constant(DType::i32, 0)), arithmetic_set);
+  CHECK(seen == 1);
+  CHECK(trace.counts[&arithmetic[0]].fires == 1);
+  CHECK(trace.report().find("1 of 1") != std::string::npos);
+}
+
+TEST_CASE("passes run in order and say what they broke") {
+  // clang-format off
+  const Pass passes[] = {
+      {"simplify", &arithmetic_set, Order::PostOrder, "first, so that the next sees less"},
+      {"negate",   nullptr,         Order::Once,      "after simplify",
+       [](UOp root) { ensure(false, name(root->op)); },
+       [](UOp root, void*) { return -root; }},
+  };
+  // clang-format on
+  UOp p = number("p");
+  UOp start = raw(Op::Add, p, constant(DType::i32, 0));
+  CHECK(run_passes(start, passes) == -p);
+  set_pass_hook([](const Pass&, UOp) {});
+  std::string message;
+  try {
+    run_passes(start, passes);
+  } catch (const Error& e) { message = e.what(); }
+  set_pass_hook({});
+  CHECK(message.find("after pass \"negate\": ") != std::string::npos);
+}
+
+TEST_SUITE_END();
+
+}  // namespace mote

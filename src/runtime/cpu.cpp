@@ -1,0 +1,133 @@
+// CPU: kernels compiled in this process by LLVM, or by the system's C compiler where LLVM is missing
+// (or asked for with CC=1). NULL: the same, but for memory and execution.
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/flags.h"
+#include "base/threads.h"
+#include "ir/provenance.h"
+#include "render/render.h"
+#include "runtime/c_compiler.h"
+#include "runtime/cpu_info.h"
+#include "runtime/devices.h"
+#include "runtime/disk_cache.h"
+#include "runtime/elf.h"
+#include "runtime/llvm.h"
+
+namespace mote {
+
+const char* build_id();
+
+namespace {
+
+using KernelFunction = void(void** buffers, const int64_t* vars, int64_t begin, int64_t end);
+
+struct CpuCode : Code {
+  LoadedObject object;
+  KernelFunction* entry;
+  CpuCode(std::span<const uint8_t> bytes, const std::string& name)
+      : object(bytes), entry(object.function<KernelFunction>(name)) {}
+};
+
+DiskCache& cache() {
+  static auto* c = [] {
+    std::string dir = flag_text(Flag::CACHE_DIR);
+    if (!flag(Flag::CACHE)) return new DiskCache("");
+    return new DiskCache(dir.empty() ? default_cache_dir() : dir, flag(Flag::CACHE_MB) << 20);
+  }();
+  return *c;
+}
+
+bool use_c() { return flag(Flag::CC) || !llvm_available(); }
+
+class Cpu : public Device {
+ public:
+  explicit Cpu(std::string name) : Device(std::move(name), cpu_target()) {
+    if (int64_t n = flag(Flag::THREADS)) set_thread_count(static_cast<int>(n));
+  }
+
+  std::string render(const Program& p) override {
+    return use_c() ? render_c(p, target_) : render_llvm(p, target_);
+  }
+
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
+    const bool c = use_c();
+    static const CpuTarget* host = llvm_available() ? new CpuTarget(host_cpu_target()) : nullptr;
+    std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
+                             : llvm_version() + describe(*host);
+    std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
+    if (auto hit = cache().get(key)) return std::make_unique<CpuCode>(*hit, p.name);
+    std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
+    cache().put(key, object);
+    return std::make_unique<CpuCode>(object, p.name);
+  }
+
+  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+    for (const Token& t : after) t.wait();
+    for (const Launch& l : list) run(l);
+    return {};
+  }
+
+ private:
+  static void run(const Launch& l) {
+    KernelFunction* entry = static_cast<const CpuCode*>(l.code)->entry;
+    auto** buffers = const_cast<void**>(l.buffers.data());
+    if (!l.threaded) return entry(buffers, l.vars.data(), 0, 1);
+    // More chunks than threads: a slow core takes fewer.
+    int64_t chunks = std::min<int64_t>(l.extent, thread_count() > 1 ? thread_count() * 4 : 1);
+    parallel_for(chunks, [&](int64_t i) {
+      entry(buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
+    });
+  }
+};
+
+class Null : public Device {
+ public:
+  explicit Null(std::string name) : Device(std::move(name), cpu_target()) {}
+  std::string render(const Program& p) override { return render_llvm(p, target_); }
+  std::unique_ptr<Code> compile(const std::string&, const Program&) override {
+    return std::make_unique<Code>();
+  }
+  Token submit(std::vector<Launch>, std::span<const Token>) override { return {}; }
+  Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { return {}; }
+  void* allocate_raw(int64_t) override { return reinterpret_cast<void*>(64); }
+  void free_raw(void*, int64_t) override {}
+  bool holds_data() const override { return false; }
+};
+
+bool cpu_available(std::string* why_not) {
+  std::string no_llvm, no_c;
+  if (llvm_available(&no_llvm) || c_compiler_available(&no_c)) return true;
+  *why_not = no_llvm + "; " + no_c;
+  return false;
+}
+
+bool always(std::string*) { return true; }
+
+}  // namespace
+
+Target cpu_target() {
+  const CpuInfo& info = cpu_info();
+  Target t;
+  t.name = "cpu";
+  t.threads = flag(Flag::THREADS) ? static_cast<int>(flag(Flag::THREADS)) : info.cores;
+  t.vector_bytes = info.vector_bytes;
+  t.vector_registers = info.vector_registers;
+  t.fma = info.fma;
+  t.l1_bytes = info.l1d_bytes;
+  t.l2_bytes = info.l2_bytes;
+  auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
+  for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);
+  if (!info.f16c) without(DType::f16);
+  return t;
+}
+
+const DeviceRow cpu_device{"CPU", cpu_available, [](const std::string& name) {
+                             return std::unique_ptr<Device>(new Cpu(name));
+                           }};
+const DeviceRow null_device{"NULL", always, [](const std::string& name) {
+                              return std::unique_ptr<Device>(new Null(name));
+                            }};
+
+}  // namespace mote

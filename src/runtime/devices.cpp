@@ -1,0 +1,16 @@
+#include "runtime/devices.h"
+
+#include <mutex>
+
+namespace mote {
+
+static std::vector<DeviceRow>& rows() {
+  static auto* r = new std::vector<DeviceRow>{cpu_device, null_device, interp_device,
+                                              interp_program_device};
+  return *r;
+}
+
+std::span<const DeviceRow> device_rows() { return rows(); }
+void add_device(const DeviceRow& row) { rows().push_back(row); }
+
+}  // namespace mote

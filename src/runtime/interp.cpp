@@ -1,0 +1,65 @@
+// INTERP: the engine hands it the unscheduled graph (interp_graph.h). INTERP_PROGRAM: compiles as any
+// device, but its code is the printed program, run statement by statement.
+#include "base/error.h"
+#include "ir/graph.h"
+#include "ir/print.h"
+#include "ir/provenance.h"
+#include "runtime/devices.h"
+#include "runtime/interp_program.h"
+
+namespace mote {
+
+namespace {
+
+struct InterpCode : Code {
+  InterpProgram program;
+  explicit InterpCode(InterpProgram p) : program(std::move(p)) {}
+};
+
+class Interp : public Device {
+ public:
+  Interp(std::string name, bool graphs)
+      : Device(std::move(name), interp_target()), graphs_(graphs) {}
+
+  static Target interp_target() {
+    Target t = cpu_target();
+    t.name = "interp";
+    t.threads = 1;
+    return t;
+  }
+
+  std::string render(const Program& p) override { return print(p.linear); }
+
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
+    Arena own;
+    ArenaScope scope(own);
+    std::vector<std::string> vars;
+    for (UOp v : p.vars) vars.push_back(v->arg.object->str);
+    return std::make_unique<InterpCode>(InterpProgram(parse(text), p.name, vars));
+  }
+
+  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+    for (const Token& t : after) t.wait();
+    for (const Launch& l : list)
+      static_cast<const InterpCode*>(l.code)->program.run(l.buffers, l.vars, 0, l.extent);
+    return {};
+  }
+
+  bool interprets_graphs() const override { return graphs_; }
+
+ private:
+  bool graphs_;
+};
+
+bool always(std::string*) { return true; }
+
+}  // namespace
+
+const DeviceRow interp_device{"INTERP", always, [](const std::string& name) {
+                                return std::unique_ptr<Device>(new Interp(name, true));
+                              }};
+const DeviceRow interp_program_device{"INTERP_PROGRAM", always, [](const std::string& name) {
+                                        return std::unique_ptr<Device>(new Interp(name, false));
+                                      }};
+
+}  // namespace mote

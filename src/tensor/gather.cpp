@@ -1,0 +1,265 @@
+#include "tensor/gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tensor/movement.h"
+
+namespace mote {
+
+void expect_index(const Tensor& index) {
+  expect_defined(index, "the index");
+  expect(is_int(index.dtype()), "the index must be integers, got ", index.dtype());
+}
+
+Tensor as_positions(const Tensor& index, const Dim& size) {
+  Tensor at = make_value(prim::cast(node_of(index), DType::index), index);
+  if (!is_signed(index.dtype())) return at;
+  Ref n = node_of(at), end = index_node(size), zero = prim::constant(DType::index, int64_t{0});
+  return make_value(prim::where(prim::alu(Op::Lt, {n, zero}), prim::add(n, end), n), index);
+}
+
+namespace {
+
+// Equality of positions (index dtype), broadcast.
+Tensor same_position(const Tensor& a, const Tensor& b) {
+  return elementwise(Op::Eq, {a, b}, DType::index);
+}
+
+Tensor iota_column(const Dim& size, const Tensor& like) {  // (size, 1)
+  Dim dims[] = {size, 1};
+  return make_value(prim::reshape(prim::iota(size), dims), like);
+}
+
+Number identity(const std::string& reduce, DType d) {
+  if (reduce == "prod") return 1;
+  if (reduce == "sum" || reduce == "mean") return 0;
+  bool low = reduce == "amax";
+  if (is_float(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  return low ? row(d).lo : row(d).hi;
+}
+
+// The index and the source of a scatter, checked, with the scattered axis last.
+struct Scatter {
+  int64_t axis;
+  Tensor self, match, values;  // self in (others, A); match (others, A, L); values (others, 1, L)
+};
+
+// A rank-0 tensor scatters like one with an axis of one element.
+Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.unsqueeze(0) : t; }
+
+// (others of self, A) of something made in (others of the index, A): missing places get `fill`.
+Tensor fill_up(const Tensor& t, const Tensor& self, Number fill) {
+  std::vector<int64_t> amounts;
+  for (int64_t i = self.dim(); i-- > 0;) {
+    amounts.push_back(0);
+    amounts.push_back(self.size(i) - t.size(i));
+  }
+  return t.pad(amounts, "constant", fill);
+}
+
+Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  expect_index(index);
+  Tensor x = at_least_1d(self), at = at_least_1d(index), values = src;
+  int64_t axis = to_axis(dim, x.dim());
+  expect(at.dim() == x.dim(), "index of shape ", index, " and tensor of shape ", self,
+         " have different numbers of axes");
+  if (src.dim() == 0 && at.numel() != 1) values = broadcast_tensor(src, dims_of(at));
+  values = at_least_1d(values);
+  expect(values.dim() == x.dim(), "source of shape ", src, " and tensor of shape ", self,
+         " have different numbers of axes");
+  expect(values.dtype() == x.dtype(), "source of ", values.dtype(), " and tensor of ", x.dtype());
+  common_device({&self, &index, &src});
+  std::vector<prim::Extent> bounds;
+  for (int64_t i = 0; i < x.dim(); ++i) {
+    int64_t n = at.size(i);
+    expect(n <= values.size(i) && (i == axis || n <= x.size(i)), "index of shape ", index,
+           " reaches beyond the source of shape ", src, " or the tensor of shape ", self);
+    bounds.push_back({0, n});
+  }
+  values = shrunk(values, bounds).movedim(axis, -1).unsqueeze(-2);
+  Tensor positions = as_positions(at.movedim(axis, -1), Dim(x.size(axis)));
+  return {axis, x.movedim(axis, -1), matches(positions, Dim(x.size(axis))), values};
+}
+
+Tensor back(const Scatter& s, const Tensor& out, const Tensor& self) {
+  Tensor t = out.movedim(-1, s.axis);
+  return self.dim() == 0 ? t.squeeze(0) : t;
+}
+
+Tensor fold_last(Op op, const Tensor& t) {
+  int64_t last = t.dim() - 1;
+  DType d = t.dtype(), wide = op == Op::Add || op == Op::Mul ? accumulator(d) : d;
+  return reduce_tensor(op, t.to(wide), {&last, 1}, false).to(d);
+}
+
+Tensor any_last(const Tensor& match) { return fold_last(Op::Max, match); }
+
+}  // namespace
+
+Tensor matches(const Tensor& at, const Dim& size) {
+  return same_position(at.unsqueeze(-2), iota_column(size, at));
+}
+
+// Bools are carried as u8: a sum of bools is none.
+Tensor pick_last(const Tensor& x, const Tensor& at) {
+  if (x.dtype() == DType::boolean) return pick_last(x.to(DType::u8), at).to_bool();
+  Tensor here = make_value(prim::iota(dims_of(x).back()), x);
+  Tensor chosen = where(same_position(here, at), x, 0);
+  int64_t last = chosen.dim() - 1;
+  return reduce_tensor(Op::Add, chosen, {&last, 1}, false);
+}
+
+Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) {
+  const Dim& length = dims_of(match).back();
+  if (length == Dim(0)) return old;
+  Tensor order = make_value(prim::iota(length), match);
+  Tensor none = make_value(prim::constant(DType::index, int64_t{-1}), match);
+  Tensor last = fold_last(Op::Max, where_tensor(match, order, none));
+  Tensor found = pick_last(values, last.unsqueeze(-1));
+  return where(any_last(match), found, old);
+}
+
+Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {
+  Call call("gather", where);
+  expect_index(index);
+  common_device({this, &index});
+  expect(index.dim() == this->dim(), "index of shape ", index, " and tensor of shape ", *this,
+         " have different numbers of axes");
+  if (this->dim() == 0) return unsqueeze(0).gather(0, index.unsqueeze(0)).squeeze(0);
+  int64_t axis = to_axis(dim, this->dim());
+  std::vector<prim::Extent> bounds = whole(dims_of(*this));
+  for (int64_t i = 0; i < this->dim(); ++i) {
+    const Dim& n = dims_of(index)[static_cast<size_t>(i)];
+    expect(i == axis || n.size <= dims_of(*this)[static_cast<size_t>(i)].size, "index of shape ",
+           index, " reaches beyond the tensor of shape ", *this);
+    if (i != axis) bounds[static_cast<size_t>(i)].end = n;
+  }
+  const Dim& size = dims_of(*this)[static_cast<size_t>(axis)];
+  Tensor x = shrunk(*this, bounds).movedim(axis, -1).unsqueeze(axis);
+  return pick_last(x, as_positions(index, size).unsqueeze(-1));
+}
+
+Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const {
+  Call call("take_along_dim", where);
+  expect_index(index);
+  expect(index.dim() == this->dim(), "index of shape ", index, " and tensor of shape ", *this,
+         " have different numbers of axes");
+  int64_t axis = to_axis(dim, this->dim());
+  std::vector<Dim> at = dims_of(index), from = dims_of(*this);
+  at[static_cast<size_t>(axis)] = from[static_cast<size_t>(axis)] = 1;
+  std::vector<Dim> both = broadcast_dims(at, from), wide = both;
+  both[static_cast<size_t>(axis)] = dims_of(index)[static_cast<size_t>(axis)];
+  wide[static_cast<size_t>(axis)] = dims_of(*this)[static_cast<size_t>(axis)];
+  return broadcast_tensor(*this, wide).gather(axis, broadcast_tensor(index, both));
+}
+
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where) const {
+  Call call("scatter", where);
+  if (src.tensor)
+    expect(src.tensor->dtype() == dtype(), "source of ", src.tensor->dtype(), " and tensor of ", dtype());
+  Scatter s = prepare(*this, dim, index, to_tensor(src, *this, dtype()));
+  Tensor old = s.self, any = any_last(s.match);
+  if (index.numel() == 0) return clone();
+  Tensor none = zeros({}, {dtype(), device()});
+  Tensor written = last_match(s.match, s.values, none);
+  return back(s, mote::where(fill_up(any, old, false), fill_up(written, old, 0), old), *this);
+}
+
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
+  Call call("scatter_add", where);
+  return scatter_reduce(dim, index, src, "sum");
+}
+
+Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src,
+                              const char* reduce, bool include_self, Loc where) const {
+  Call call("scatter_reduce", where);
+  expect_defined(src, "the source");
+  std::string how = reduce;
+  expect(how == "sum" || how == "prod" || how == "mean" || how == "amax" || how == "amin",
+         "reduce is sum, prod, mean, amax or amin, got ", how);
+  Scatter s = prepare(*this, dim, index, src);
+  if (index.numel() == 0) return clone();
+  Number nothing = identity(how, dtype());
+  Op op = how == "prod" ? Op::Mul : how == "amax" ? Op::Max : how == "amin" ? Op::Min : Op::Add;
+  Tensor folded = fold_last(op, mote::where(s.match, s.values, full({}, nothing, {dtype(), device()})));
+  Tensor fresh = fill_up(folded, s.self, nothing), old = s.self;
+  Tensor touched = fill_up(any_last(s.match), s.self, false);
+  if (!include_self) old = mote::where(touched, full({}, nothing, {dtype(), device()}), old);
+  Tensor out = elementwise(op, {old, fresh}, dtype());
+  if (how == "mean") {
+    Tensor count = fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);
+    count = count.clamp_min(1).to(dtype());
+    out = is_floating_point() ? out / count : mote::floor_divide(out, count);
+  }
+  return back(s, out, *this);
+}
+
+Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, Operand src, Loc where) {
+  Call call("scatter_", where);
+  return assign(scatter(dim, index, src));
+}
+Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, Loc where) {
+  Call call("scatter_add_", where);
+  return assign(scatter_add(dim, index, src));
+}
+
+// A vector of positions along one axis, in the shape of `src` for scatter.
+static Tensor along(const Tensor& index, int64_t axis, const Tensor& src) {
+  expect_index(index);
+  expect(index.dim() <= 1, "needs a vector of positions, got shape ", index);
+  std::vector<int64_t> shape(static_cast<size_t>(src.dim()), 1);
+  expect(src.dim() > 0 && src.size(axis) == index.numel(), index.numel(),
+         " positions for a source of shape ", src, " on axis ", axis);
+  shape[static_cast<size_t>(axis)] = index.numel();
+  return broadcast_tensor(index.reshape(shape), dims_of(src));
+}
+
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, Number alpha,
+                         Loc where) const {
+  Call call("index_add", where);
+  int64_t axis = to_axis(dim, this->dim());
+  Tensor at = along(index, axis, src);
+  return scatter_add(axis, at, alpha.f == 1 ? src : src * alpha);
+}
+Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
+  Call call("index_copy", where);
+  int64_t axis = to_axis(dim, this->dim());
+  return scatter(axis, along(index, axis, src), src);
+}
+Tensor Tensor::index_fill(int64_t dim, const Tensor& index, Operand value, Loc where) const {
+  Call call("index_fill", where);
+  expect_index(index);
+  expect(index.dim() <= 1, "needs a vector of positions, got shape ", index);
+  int64_t axis = to_axis(dim, this->dim());
+  Tensor at = as_positions(index.reshape(-1), dims_of(*this)[static_cast<size_t>(axis)]);
+  if (index.numel() == 0) return clone();
+  Tensor hit = any_last(matches(at, dims_of(*this)[static_cast<size_t>(axis)]));
+  std::vector<int64_t> shape(static_cast<size_t>(this->dim()), 1);
+  shape[static_cast<size_t>(axis)] = size(axis);
+  return masked_fill(hit.reshape(shape), value);
+}
+
+Tensor Tensor::index_select(int64_t dim, const Tensor& index, Loc where) const {
+  Call call("index_select", where);
+  expect_index(index);
+  expect(index.dim() <= 1, "needs a vector of positions, got shape ", index);
+  if (this->dim() == 0) return unsqueeze(0).index_select(0, index).squeeze(0);
+  int64_t axis = to_axis(dim, this->dim());
+  common_device({this, &index});
+  Tensor at = as_positions(index.reshape(-1), dims_of(*this)[static_cast<size_t>(axis)]);
+  std::vector<int64_t> shape(static_cast<size_t>(this->dim()) + 1, 1);
+  shape[static_cast<size_t>(axis)] = index.numel();
+  return pick_last(movedim(axis, -1).unsqueeze(axis), at.reshape(shape));
+}
+
+Tensor Tensor::take(const Tensor& index, Loc where) const {
+  Call call("take", where);
+  expect_index(index);
+  common_device({this, &index});
+  Tensor flat = flatten();
+  return pick_last(flat, as_positions(index, dims_of(flat)[0]).unsqueeze(-1));
+}
+
+}  // namespace mote

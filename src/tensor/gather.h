@@ -1,0 +1,19 @@
+// Reading and writing at computed positions, as comparisons with every position and a fold over
+// them. The compiler turns "sum over i of where(i == p, x, 0)" into one load at p.
+#pragma once
+#include "tensor/impl.h"
+
+namespace mote {
+
+// Positions as the index dtype, negative ones counted from the end.
+Tensor as_positions(const Tensor& index, const Dim& size);
+// x: (..., A), at: (..., 1) of positions, broadcast against each other. x at the positions: (..., 1)
+// without the last axis; 0 where a position is none.
+Tensor pick_last(const Tensor& x, const Tensor& at);
+// at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
+Tensor matches(const Tensor& at, const Dim& size);
+// Of the values (..., 1 or A, L) that match, the last one; `old` (..., A) where none does.
+Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old);
+void expect_index(const Tensor& index);
+
+}  // namespace mote

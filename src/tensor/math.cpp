@@ -1,0 +1,439 @@
+// Elementwise functions composed of the primitive ones, accurate and with accurate derivatives.
+//
+// Where a branch of a where() is not finite, its argument is made harmless first: its derivative
+// would be 0 * inf. A branch point x = 0 belongs to one side, so that derivatives there are right.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Tensor apply(Op op, const Tensor& t, DType d) { return elementwise(op, {t}, d); }
+
+// One primitive of floats.
+Tensor curve(Op op, const Tensor& t) { return apply(op, t, float_dtype(t.dtype())); }
+
+// f of t in f32 or wider (f64 if asked), given in t's float dtype.
+template <class F>
+Tensor composed(const Tensor& t, bool twice_as_wide, F f) {
+  DType d = float_dtype(t.dtype());
+  return f(t.to(twice_as_wide ? DType::f64 : accumulator(d))).to(d);
+}
+
+template <class F>
+Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
+  Operand both[] = {a, b};
+  DType d = float_dtype(result_dtype(both));
+  DType wide = twice_as_wide ? DType::f64 : accumulator(d);
+  const Tensor& like = a.tensor ? *a.tensor : *b.tensor;
+  return f(to_tensor(a, like, wide), to_tensor(b, like, wide)).to(d);
+}
+
+Tensor magnitude(const Tensor& x) { return mote::where(x < 0, -x, x); }   // slope 1 at 0
+Tensor sign_of(const Tensor& x) { return mote::where(x < 0, x.full_like(-1), x.ones_like()); }
+
+Tensor polynomial(const Tensor& x, std::initializer_list<double> coefficients) {
+  Tensor y;
+  for (double c : coefficients) y = y.defined() ? y * x + c : x.full_like(c);
+  return y;
+}
+
+// Cephes' atan in f64: three ranges, one rational function.
+Tensor atan_wide(const Tensor& x) {
+  Tensor a = magnitude(x), far = a > 2.41421356237309504880, mid = (a > 0.66) & !far;
+  Tensor r = mote::where(far, -1.0 / mote::where(far, a, 1), mote::where(mid, (a - 1) / (a + 1), a));
+  Tensor z = r * r;
+  Tensor p = polynomial(z, {-8.750608600031904122785e-1, -1.615753718733365076637e1,
+                            -7.500855792314704667340e1, -1.228866684490136173410e2,
+                            -6.485021904942025371773e1});
+  Tensor q = polynomial(z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2,
+                            4.328810604912902668951e2, 4.853903996359136964868e2,
+                            1.945506571482613964425e2});
+  Tensor start = mote::where(far, x.full_like(std::numbers::pi / 2),
+                             mote::where(mid, x.full_like(std::numbers::pi / 4), x.zeros_like()));
+  return sign_of(x) * (start + (r + r * (z * p / q)));
+}
+
+// 1 + x is rounded; its logarithm is corrected by what the rounding lost.
+Tensor log1p_wide(const Tensor& x) {
+  Tensor u = x + 1, lost = (x > -1) & (x < 1);
+  Tensor correction = mote::where(lost, (x - (u - 1)) / mote::where(lost, u, 1), 0).detach();
+  return u.log() + correction;
+}
+
+Tensor expm1_wide(const Tensor& x) {
+  Tensor near = magnitude(x) < 0.5;
+  Tensor t = (mote::where(near, x, 0) * 0.5).tanh();
+  return mote::where(near, 2 * t / (1 - t), x.exp() - 1);
+}
+
+Tensor sinh_wide(const Tensor& x) {
+  Tensor a = magnitude(x), large = a > 9;
+  Tensor e = expm1_wide(mote::where(large, 1, a)), half = (mote::where(large, a, 0) * 0.5).exp();
+  return sign_of(x) * mote::where(large, half * (half * 0.5), (e + e / (e + 1)) * 0.5);
+}
+
+Tensor cosh_wide(const Tensor& x) {
+  Tensor a = magnitude(x), half = (a * 0.5).exp();
+  return half * (half * 0.5) + (-a).exp() * 0.5;
+}
+
+Tensor asinh_wide(const Tensor& x) {
+  Tensor a = magnitude(x), s = a * a;
+  return sign_of(x) * log1p_wide(a + s / (1 + (s + 1).sqrt()));
+}
+
+// Chebyshev expansion of erfc(z) exp(z * z) / t in t = 2 / (2 + z), z >= 0 (Numerical Recipes).
+Tensor erfc_wide(const Tensor& x) {
+  static constexpr double c[] = {
+      -1.3026537197817094, 6.4196979235649026e-1, 1.9476473204185836e-2, -9.561514786808631e-3,
+      -9.46595344482036e-4, 3.66839497852761e-4, 4.2523324806907e-5, -2.0278578112534e-5,
+      -1.624290004647e-6, 1.303655835580e-6, 1.5626441722e-8, -8.5238095915e-8, 6.529054439e-9,
+      5.059343495e-9, -9.91364156e-10, -2.27365122e-10, 9.6467911e-11, 2.394038e-12,
+      -6.886027e-12, 8.94487e-13, 3.13092e-13, -1.12708e-13, 3.81e-16, 7.106e-15, -1.523e-15,
+      -9.4e-17, 1.21e-16, -2.8e-17};
+  Tensor z = magnitude(x), t = 2.0 / (z + 2), ty = 4 * t - 2;
+  Tensor d = x.zeros_like(), before = d;
+  for (size_t j = std::size(c) - 1; j > 0; --j) {
+    Tensor next = ty * d - before + c[j];
+    before = d;
+    d = next;
+  }
+  Tensor y = t * ((ty * d + c[0]) * 0.5 - before - z * z).exp();
+  return mote::where(x.isinf(), 1 - sign_of(x), mote::where(x < 0, 2 - y, y));
+}
+
+Tensor integral(const Tensor& t, Tensor (*f)(const Tensor&)) {
+  expect(t.dtype() != DType::boolean, "needs numbers, got bool");
+  return t.is_floating_point() ? f(t) : t;
+}
+
+Tensor truncated(const Tensor& x) { return apply(Op::Trunc, x, x.dtype()); }
+
+Tensor to_even(const Tensor& x) {
+  Tensor t = truncated(x), part = (x - t).abs(), odd = (t - 2 * truncated(t * 0.5)).ne(0);
+  Tensor up = (part > 0.5) | (part.eq(0.5) & odd);
+  return t + mote::where(up, mote::where(x < 0, x.full_like(-1), x.ones_like()), 0);
+}
+
+// a - b * trunc(a / b), exact while the quotient is.
+Tensor fmod_wide(const Tensor& a, const Tensor& b) {
+  Tensor q = truncated(a / b).detach(), r = a - q * b;
+  Tensor passed = r.ne(0) & (r < 0).ne(a < 0);  // the quotient was rounded up
+  r = r + mote::where(passed, mote::where(a < 0, -b.abs(), b.abs()), 0);
+  return mote::where(b.isinf() & a.isfinite(), a, r);
+}
+
+DType common_dtype(const Operand& a, const Operand& b) {
+  Operand both[] = {a, b};
+  DType d = result_dtype(both);
+  return d == DType::boolean ? DType::i64 : d;
+}
+
+struct Pair {
+  Tensor a, b;
+};
+Pair as_tensors(const Operand& a, const Operand& b, DType d) {
+  const Tensor& like = a.tensor ? *a.tensor : *b.tensor;
+  return {to_tensor(a, like, d), to_tensor(b, like, d)};
+}
+
+}  // namespace
+
+// clang-format off
+Tensor Tensor::sqrt(Loc w) const { Call call("sqrt", w); return curve(Op::Sqrt, *this); }
+Tensor Tensor::exp(Loc w) const { Call call("exp", w); return curve(Op::Exp, *this); }
+Tensor Tensor::exp2(Loc w) const { Call call("exp2", w); return curve(Op::Exp2, *this); }
+Tensor Tensor::log(Loc w) const { Call call("log", w); return curve(Op::Log, *this); }
+Tensor Tensor::log2(Loc w) const { Call call("log2", w); return curve(Op::Log2, *this); }
+Tensor Tensor::sin(Loc w) const { Call call("sin", w); return curve(Op::Sin, *this); }
+Tensor Tensor::cos(Loc w) const { Call call("cos", w); return curve(Op::Cos, *this); }
+Tensor Tensor::tanh(Loc w) const { Call call("tanh", w); return curve(Op::Tanh, *this); }
+Tensor Tensor::erf(Loc w) const { Call call("erf", w); return curve(Op::Erf, *this); }
+Tensor Tensor::positive(Loc w) const { Call call("positive", w); expect_defined(*this); return *this; }
+Tensor Tensor::square(Loc w) const { Call call("square", w); return mul(*this); }
+Tensor Tensor::reciprocal(Loc w) const { Call call("reciprocal", w); return 1.0 / *this; }
+Tensor Tensor::deg2rad(Loc w) const { Call call("deg2rad", w); return *this * (std::numbers::pi / 180); }
+Tensor Tensor::rad2deg(Loc w) const { Call call("rad2deg", w); return *this * (180 / std::numbers::pi); }
+Tensor Tensor::sgn(Loc w) const { Call call("sgn", w); return sign(); }
+Tensor Tensor::floor(Loc w) const {
+  Call call("floor", w);
+  return integral(*this, [](const Tensor& x) { Tensor t = truncated(x); return t - (x < t); });
+}
+Tensor Tensor::ceil(Loc w) const {
+  Call call("ceil", w);
+  return integral(*this, [](const Tensor& x) { Tensor t = truncated(x); return t + (t < x); });
+}
+// clang-format on
+Tensor Tensor::trunc(Loc w) const {
+  Call call("trunc", w);
+  return integral(*this, truncated);
+}
+Tensor Tensor::round(Loc w) const {
+  Call call("round", w);
+  return integral(*this, to_even);
+}
+Tensor Tensor::round(int decimals, Loc w) const {
+  Call call("round", w);
+  double scale = std::pow(10.0, std::abs(decimals));
+  if (decimals >= 0) return (*this * scale).round() / scale;
+  return (*this / scale).round() * scale;
+}
+Tensor Tensor::frac(Loc w) const {
+  Call call("frac", w);
+  expect(is_floating_point(), "needs a float tensor, got ", dtype());
+  return *this - trunc();
+}
+
+Tensor Tensor::neg(Loc w) const {
+  Call call("neg", w);
+  expect(dtype() != DType::boolean, "bools have no negative; use logical_not");
+  return apply(Op::Neg, *this, dtype());
+}
+Tensor Tensor::abs(Loc w) const {
+  Call call("abs", w);
+  if (!is_signed(dtype())) return *this;
+  return elementwise(Op::Max, {*this, neg()}, dtype());
+}
+Tensor Tensor::sign(Loc w) const {
+  Call call("sign", w);
+  if (dtype() == DType::boolean) return *this;
+  Tensor zero = zeros_like(), up = mote::where(*this > 0, ones_like(), zero);
+  return is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
+}
+Tensor Tensor::signbit(Loc w) const {
+  Call call("signbit", w);
+  if (!is_floating_point()) return *this < 0;
+  static constexpr DType whole[] = {DType::i8, DType::i16, DType::i32, DType::i64};
+  int bytes = size_of(dtype());
+  return bitcast(whole[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3]) < 0;
+}
+
+Tensor Tensor::logical_not(Loc w) const {
+  Call call("logical_not", w);
+  return make_value(prim::logical_not(node_of(to_bool())), *this);
+}
+Tensor Tensor::bitwise_not(Loc w) const {
+  Call call("bitwise_not", w);
+  expect(!is_floating_point(), "needs integers or bools, got ", dtype());
+  return dtype() == DType::boolean ? logical_not() : bitwise_xor(-1);
+}
+
+Tensor Tensor::isnan(Loc w) const {
+  Call call("isnan", w);
+  return is_floating_point() ? ne(*this) : zeros_like(DType::boolean);
+}
+Tensor Tensor::isinf(Loc w) const {
+  Call call("isinf", w);
+  return is_floating_point() ? abs().eq(kInf) : zeros_like(DType::boolean);
+}
+Tensor Tensor::isposinf(Loc w) const {
+  Call call("isposinf", w);
+  return is_floating_point() ? eq(kInf) : zeros_like(DType::boolean);
+}
+Tensor Tensor::isneginf(Loc w) const {
+  Call call("isneginf", w);
+  return is_floating_point() ? eq(-kInf) : zeros_like(DType::boolean);
+}
+Tensor Tensor::isfinite(Loc w) const {
+  Call call("isfinite", w);
+  return is_floating_point() ? abs() < kInf : ones_like(DType::boolean);
+}
+Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan, Loc w) const {
+  Call call("isclose", w);
+  Tensor near = (*this - other).abs() <= other.abs() * rtol + atol;
+  Tensor close = eq(other) | (near & other.isfinite());
+  return equal_nan ? close | (isnan() & other.isnan()) : close;
+}
+Tensor Tensor::nan_to_num(double nan, Loc w) const {
+  Call call("nan_to_num", w);
+  if (!is_floating_point()) return *this;
+  static constexpr double largest[] = {448, 57344, 3.3895313892515355e38, 65504,
+                                       std::numeric_limits<float>::max(),
+                                       std::numeric_limits<double>::max()};
+  double most = largest[static_cast<int>(dtype()) - static_cast<int>(DType::f8e4m3)];
+  Tensor t = mote::where(isnan(), full_like(nan), *this);
+  return mote::where(isposinf(), full_like(most), mote::where(isneginf(), full_like(-most), t));
+}
+
+Tensor Tensor::rsqrt(Loc w) const {
+  Call call("rsqrt", w);
+  return composed(*this, false, [](const Tensor& x) { return 1.0 / x.sqrt(); });
+}
+Tensor Tensor::expm1(Loc w) const {
+  Call call("expm1", w);
+  return composed(*this, false, expm1_wide);
+}
+Tensor Tensor::log1p(Loc w) const {
+  Call call("log1p", w);
+  return composed(*this, false, log1p_wide);
+}
+Tensor Tensor::log10(Loc w) const {
+  Call call("log10", w);
+  return composed(*this, dtype() == DType::f32,
+                  [](const Tensor& x) { return x.log() * std::numbers::log10e; });
+}
+Tensor Tensor::tan(Loc w) const {
+  Call call("tan", w);
+  return composed(*this, false, [](const Tensor& x) { return x.sin() / x.cos(); });
+}
+Tensor Tensor::sinh(Loc w) const {
+  Call call("sinh", w);
+  return composed(*this, false, sinh_wide);
+}
+Tensor Tensor::cosh(Loc w) const {
+  Call call("cosh", w);
+  return composed(*this, false, cosh_wide);
+}
+Tensor Tensor::asinh(Loc w) const {
+  Call call("asinh", w);
+  return composed(*this, true, asinh_wide);
+}
+Tensor Tensor::acosh(Loc w) const {
+  Call call("acosh", w);
+  return composed(*this, true, [](const Tensor& x) {
+    Tensor t = x - 1;
+    return log1p_wide(t + (t * (t + 2)).sqrt());
+  });
+}
+Tensor Tensor::atanh(Loc w) const {
+  Call call("atanh", w);
+  return composed(*this, true, [](const Tensor& x) { return 0.5 * log1p_wide(2 * x / (1 - x)); });
+}
+Tensor Tensor::atan(Loc w) const {
+  Call call("atan", w);
+  return composed(*this, true, atan_wide);
+}
+Tensor Tensor::asin(Loc w) const {
+  Call call("asin", w);
+  return composed(*this, true, [](const Tensor& x) {
+    return atan_wide(x / ((1 - x) * (1 + x)).sqrt());
+  });
+}
+Tensor Tensor::acos(Loc w) const {
+  Call call("acos", w);
+  return composed(*this, true, [](const Tensor& x) {
+    return 2 * atan_wide(((1 - x) / (1 + x)).sqrt());
+  });
+}
+Tensor Tensor::erfc(Loc w) const {
+  Call call("erfc", w);
+  return composed(*this, true, erfc_wide);
+}
+Tensor Tensor::sinc(Loc w) const {
+  Call call("sinc", w);
+  return composed(*this, false, [](const Tensor& x) {
+    Tensor zero = x.eq(0), y = mote::where(zero, 1, x) * std::numbers::pi;
+    return mote::where(zero, 1, y.sin() / y);
+  });
+}
+
+Tensor atan2(Operand a, Operand b, Loc w) {
+  Call call("atan2", w);
+  return composed(a, b, true, [](const Tensor& y, const Tensor& x) {
+    Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
+    Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);
+    Tensor base = atan_wide(slope);
+    Tensor turn = mote::where(y.signbit(), x.full_like(-std::numbers::pi), x.full_like(std::numbers::pi));
+    Tensor out = base + mote::where(x.signbit() & !none, turn, 0);
+    // Both infinite: the diagonals. Both zero: 0 or pi, signed by y.
+    Tensor quarter = mote::where(x < 0, turn * 0.75, turn * 0.25);
+    Tensor zero = mote::where(x.signbit(), turn, y);
+    return mote::where(none, mote::where(x.isinf(), quarter, zero), out);
+  });
+}
+
+Tensor hypot(Operand a, Operand b, Loc w) {
+  Call call("hypot", w);
+  return composed(a, b, true, [](const Tensor& x, const Tensor& y) { return (x * x + y * y).sqrt(); });
+}
+
+Tensor copysign(Operand a, Operand b, Loc w) {
+  Call call("copysign", w);
+  return composed(a, b, false, [](const Tensor& x, const Tensor& y) {
+    Tensor size = x.abs();
+    return mote::where(y.signbit(), -size, size);
+  });
+}
+
+// The larger and the logarithm of what the smaller adds; equal infinities are left alone.
+Tensor logaddexp(Operand a, Operand b, Loc w) {
+  Call call("logaddexp", w);
+  return composed(a, b, false, [](const Tensor& x, const Tensor& y) {
+    Tensor top = mote::where(x < y, y, x), same = x.eq(y) & x.isinf();
+    Tensor gap = mote::where(same, 0, x) - mote::where(same, 0, y);
+    Tensor sum = top + log1p_wide(mote::where(gap < 0, gap, -gap).exp());
+    return mote::where(same, x, sum);
+  });
+}
+Tensor logaddexp2(Operand a, Operand b, Loc w) {
+  Call call("logaddexp2", w);
+  return composed(a, b, true, [](const Tensor& x, const Tensor& y) {
+    return logaddexp(x * std::numbers::ln2, y * std::numbers::ln2) * std::numbers::log2e;
+  });
+}
+
+Tensor xlogy(Operand a, Operand b, Loc w) {
+  Call call("xlogy", w);
+  return composed(a, b, false, [](const Tensor& x, const Tensor& y) {
+    Tensor zero = x.eq(0) & !y.isnan();
+    return mote::where(zero, 0, x * mote::where(zero, 1, y).log());
+  });
+}
+
+Tensor heaviside(Operand a, Operand b, Loc w) {
+  Call call("heaviside", w);
+  auto [x, values] = as_tensors(a, b, common_dtype(a, b));
+  Tensor step = mote::where(x.eq(0), values, (x > 0).to(x.dtype()));
+  return x.is_floating_point() ? mote::where(x.isnan(), x, step) : step;
+}
+
+Tensor fmax(Operand a, Operand b, Loc w) {
+  Call call("fmax", w);
+  auto [x, y] = as_tensors(a, b, common_dtype(a, b));
+  return where(x.isnan(), y, where(y.isnan(), x, maximum(x, y)));
+}
+Tensor fmin(Operand a, Operand b, Loc w) {
+  Call call("fmin", w);
+  auto [x, y] = as_tensors(a, b, common_dtype(a, b));
+  return where(x.isnan(), y, where(y.isnan(), x, minimum(x, y)));
+}
+
+Tensor fmod(Operand a, Operand b, Loc w) {
+  Call call("fmod", w);
+  DType d = common_dtype(a, b);
+  if (!is_float(d)) return elementwise(Op::IMod, {a, b}, d);
+  return composed(a, b, true, fmod_wide);
+}
+
+// The sign of the divisor, as Python's %.
+Tensor remainder(Operand a, Operand b, Loc w) {
+  Call call("remainder", w);
+  DType d = common_dtype(a, b);
+  auto [x, y] = as_tensors(a, b, d);
+  Tensor r = fmod(x, y);
+  if (!is_signed(d)) return r;
+  return where(r.ne(0) & (r < 0).ne(y < 0), r + y, r);
+}
+
+Tensor floor_divide(Operand a, Operand b, Loc w) {
+  Call call("floor_divide", w);
+  DType d = common_dtype(a, b);
+  auto [x, y] = as_tensors(a, b, d);
+  if (is_float(d)) {
+    Tensor whole = ((x - remainder(x, y)) / y).round();
+    return where(y.eq(0) | x.isinf(), x / y, whole);
+  }
+  Tensor q = elementwise(Op::IDiv, {x, y}, d);
+  if (!is_signed(d)) return q;
+  Tensor inexact = (q * y).ne(x) & y.ne(0);
+  return where(inexact & (x < 0).ne(y < 0), q - 1, q);
+}
+
+}  // namespace mote

@@ -1,0 +1,214 @@
+// Random numbers: threefry of a counter. Seed and counter are a buffer of each device; a call reads
+// the counter and leaves it advanced by what it used, so that no number is baked into a graph.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numbers>
+
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+struct Generators {
+  std::mutex mutex;
+  uint64_t seed = 0;
+  std::map<uint8_t, Tensor> states;  // (seed, counter)
+};
+// Never destroyed: its buffers may outlive the runtime's own statics.
+Generators& generators() {
+  static Generators* g = new Generators;
+  return *g;
+}
+
+Tensor fresh_state(uint64_t seed, uint8_t device) {
+  uint64_t state[] = {seed, 0};
+  return from_bytes(state, {2}, DType::u64, device_name(device));
+}
+
+// One u64 per element of the shape.
+Tensor random_bits(std::span<const Dim> dims, uint8_t device) {
+  Generators& g = generators();
+  std::lock_guard lock(g.mutex);
+  Tensor& state = g.states.try_emplace(device, Tensor()).first->second;
+  if (!state.defined()) state = fresh_state(g.seed, device);
+  Tensor key = make_value(node_of(state.select(0, 0)), device);
+  Tensor counter = make_value(node_of(state.select(0, 1)), device);
+  Dim count = product(dims);
+  Tensor at = iota_tensor(count, DType::u64, device) + counter;
+  Tensor used = make_value(prim::cast(index_node(count), DType::u64), device);
+  write(state.select(0, 1), node_of(counter + used));
+  return reshaped(elementwise(Op::Threefry, {at, key}, DType::u64), dims);
+}
+
+DType float_or_default(const Options& o) {
+  DType d = o.dtype == DType::none ? DType::f32 : o.dtype;
+  expect(is_float(d), "random floats have a float dtype, got ", d);
+  return d;
+}
+
+// As many bits as the dtype's fraction holds, so that all values are exact and below 1.
+Tensor unit_interval(const Tensor& bits, DType d) {
+  static constexpr int digits[] = {4, 3, 8, 11, 24, 53};
+  int n = digits[static_cast<int>(d) - static_cast<int>(DType::f8e4m3)];
+  DType wide = d == DType::f64 ? d : DType::f32;
+  return ((bits >> (64 - n)).to(wide) * std::ldexp(1.0, -n)).to(d);
+}
+
+// Box and Muller, from the two halves of one random word.
+Tensor gaussian(const Tensor& bits, DType d) {
+  DType wide = d == DType::f64 ? d : DType::f32;
+  int n = d == DType::f64 ? 32 : 24;
+  double unit = std::ldexp(1.0, -n);
+  Tensor high = (bits >> (64 - n)).to(wide), low = ((bits & int64_t{0xffffffff}) >> (32 - n)).to(wide);
+  Tensor radius = (((high + 1) * unit).log() * -2).sqrt();
+  return (radius * (low * (unit * 2 * std::numbers::pi)).cos()).to(d);
+}
+
+struct Fans {
+  double in, out;
+};
+Fans fans(const Sizes& shape) {
+  std::vector<Dim> dims = to_dims(shape);
+  expect(dims.size() >= 2, "needs a shape (out, in, kernel...), got ", dims);
+  double kernel = 1;
+  for (size_t i = 2; i < dims.size(); ++i) kernel *= static_cast<double>(numeric(dims[i]));
+  return {static_cast<double>(numeric(dims[1])) * kernel, static_cast<double>(numeric(dims[0])) * kernel};
+}
+
+std::vector<Dim> checked(const Sizes& shape) {
+  std::vector<Dim> dims = to_dims(shape);
+  for (const Dim& d : dims) expect(d.is_symbolic() || d.size >= 0, "the shape ", dims, " has a negative size");
+  return dims;
+}
+
+}  // namespace
+
+void manual_seed(uint64_t seed) {
+  Call call("manual_seed", Loc::current());
+  Generators& g = generators();
+  std::lock_guard lock(g.mutex);
+  g.seed = seed;
+  for (auto& [device, state] : g.states) state.assign(fresh_state(seed, device));
+}
+
+Tensor uniform(const Sizes& shape, double low, double high, const Options& o, Loc where) {
+  Call call("uniform", where);
+  DType d = float_or_default(o);
+  expect(low <= high, "needs low <= high, got ", low, " and ", high);
+  Tensor u = unit_interval(random_bits(checked(shape), device_from(o.device)), d);
+  return low == 0 && high == 1 ? u : u * (high - low) + low;
+}
+Tensor rand(const Sizes& shape, const Options& o, Loc where) {
+  Call call("rand", where);
+  return uniform(shape, 0, 1, o);
+}
+Tensor normal(const Sizes& shape, double mean, double std, const Options& o, Loc where) {
+  Call call("normal", where);
+  DType d = float_or_default(o);
+  expect(std >= 0, "needs std >= 0, got ", std);
+  Tensor z = gaussian(random_bits(checked(shape), device_from(o.device)), d);
+  return mean == 0 && std == 1 ? z : z * std + mean;
+}
+Tensor randn(const Sizes& shape, const Options& o, Loc where) {
+  Call call("randn", where);
+  return normal(shape, 0, 1, o);
+}
+
+// The top bits scaled to the range: for ranges below 2^32 no value is favoured noticeably.
+Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& o, Loc where) {
+  Call call("randint", where);
+  expect(low < high, "needs low < high, got ", low, " and ", high);
+  auto span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  Tensor bits = random_bits(checked(shape), device_from(o.device));
+  Tensor n = span <= UINT32_MAX ? ((bits >> 32) * static_cast<int64_t>(span)) >> 32
+                                : bits.fmod(bits.full_like(static_cast<int64_t>(span)));
+  return (n.to(DType::i64) + low).to(o.dtype == DType::none ? DType::i64 : o.dtype);
+}
+
+Tensor randperm(int64_t n, const Options& o, Loc where) {
+  Call call("randperm", where);
+  expect(n >= 0, "needs a size >= 0, got ", n);
+  Dim dims[] = {n};
+  Tensor order = random_bits(dims, device_from(o.device)).argsort();
+  return order.to(o.dtype == DType::none ? DType::i64 : o.dtype);
+}
+
+Tensor Tensor::rand_like(DType d, Loc where) const {
+  Call call("rand_like", where);
+  return rand(sizes(), {d == DType::none ? dtype() : d, device()});
+}
+Tensor Tensor::randn_like(DType d, Loc where) const {
+  Call call("randn_like", where);
+  return randn(sizes(), {d == DType::none ? dtype() : d, device()});
+}
+Tensor& Tensor::uniform_(double low, double high, Loc where) {
+  Call call("uniform_", where);
+  return assign(uniform(sizes(), low, high, {dtype(), device()}));
+}
+Tensor& Tensor::normal_(double mean, double std, Loc where) {
+  Call call("normal_", where);
+  return assign(normal(sizes(), mean, std, {dtype(), device()}));
+}
+
+Tensor Tensor::bernoulli(Loc where) const {
+  Call call("bernoulli", where);
+  expect(is_floating_point(), "needs float probabilities, got ", dtype());
+  return (rand_like() < *this).to(dtype());
+}
+
+Tensor Tensor::dropout(double p, bool training, Loc where) const {
+  Call call("dropout", where);
+  expect(p >= 0 && p <= 1, "needs a probability between 0 and 1, got ", p);
+  expect(is_floating_point(), "needs a float tensor, got ", dtype());
+  if (!training || p == 0) return *this;
+  if (p == 1) return *this * 0;
+  Tensor kept = rand(sizes(), {DType::f32, device()}) >= p;
+  return mote::where(kept, *this * (1 / (1 - p)), 0);
+}
+
+// With replacement: where a uniform number falls among the summed weights. Without: the largest of
+// weight / exponential, which draws in proportion and never twice.
+Tensor Tensor::multinomial(int64_t num_samples, bool replacement, Loc where) const {
+  Call call("multinomial", where);
+  expect(dim() == 1 || dim() == 2, "needs weights (classes) or (rows, classes), got shape ", *this);
+  expect(is_floating_point(), "needs float weights, got ", dtype());
+  expect(num_samples > 0, "needs a number of samples > 0, got ", num_samples);
+  expect(replacement || num_samples <= size(-1), "cannot draw ", num_samples, " of ", size(-1),
+         " classes without replacement");
+  Tensor weights = to(accumulator(dtype()));
+  if (!replacement) {
+    Tensor waiting = -(1 - weights.rand_like()).log();
+    return (weights / waiting).topk(num_samples, -1).indices;
+  }
+  Tensor sums = weights.cumsum(-1).unsqueeze(-2);
+  std::vector<int64_t> drawn = shape();
+  drawn.back() = num_samples;
+  Tensor at = rand(drawn, {weights.dtype(), device()}).unsqueeze(-1) * sums.narrow(-1, size(-1) - 1, 1);
+  return (sums <= at).sum(-1).clamp_max(size(-1) - 1);
+}
+
+Tensor kaiming_uniform(const Sizes& shape, double a, const Options& o, Loc where) {
+  Call call("kaiming_uniform", where);
+  double bound = std::sqrt(2 / (1 + a * a)) * std::sqrt(3 / fans(shape).in);
+  return uniform(shape, -bound, bound, o);
+}
+Tensor kaiming_normal(const Sizes& shape, double a, const Options& o, Loc where) {
+  Call call("kaiming_normal", where);
+  return normal(shape, 0, std::sqrt(2 / (1 + a * a) / fans(shape).in), o);
+}
+Tensor glorot_uniform(const Sizes& shape, double gain, const Options& o, Loc where) {
+  Call call("glorot_uniform", where);
+  Fans f = fans(shape);
+  double bound = gain * std::sqrt(6 / (f.in + f.out));
+  return uniform(shape, -bound, bound, o);
+}
+Tensor glorot_normal(const Sizes& shape, double gain, const Options& o, Loc where) {
+  Call call("glorot_normal", where);
+  Fans f = fans(shape);
+  return normal(shape, 0, gain * std::sqrt(2 / (f.in + f.out)), o);
+}
+
+}  // namespace mote

@@ -1,0 +1,146 @@
+// Sorting by a bitonic network on one array of i64: an ordered 32-bit key above a 32-bit position.
+// Positions make all elements distinct, so the order is stable, and each compare-exchange is a
+// minimum or a maximum. 64-bit keys are sorted twice, by their low and by their high half.
+#include <algorithm>
+
+#include "tensor/gather.h"
+#include "tensor/movement.h"
+
+namespace mote {
+
+namespace {
+
+// Each element and its partner (given by `partner`, which mirrors pairs) take the smaller and the
+// larger. x: (..., pairs of groups, 2, group).
+Tensor exchange(const Tensor& x, bool mirror) {
+  std::vector<int64_t> axes = {x.dim() - 2};
+  if (mirror) axes.push_back(x.dim() - 1);
+  Tensor other = x.flip(axes);
+  Dim two[] = {2, 1};
+  Ref side = prim::reshape(prim::iota(2), two);
+  Tensor first = make_value(prim::alu(Op::Eq, {side, prim::constant(DType::index, int64_t{0})}), x);
+  return where_tensor(first, minimum(x, other), maximum(x, other));
+}
+
+// Sorts the last axis, whose size is a power of two. Two stages at a time stay in one kernel: more
+// would repeat too much work, fewer would pass over memory too often.
+Tensor network(const Tensor& t) {
+  int64_t n = t.size(-1);
+  std::vector<int64_t> shape = t.shape();
+  Tensor x = t;
+  int stage = 0;
+  auto step = [&](int64_t group, bool mirror) {
+    std::vector<int64_t> split = shape;
+    split.back() = n / (2 * group);
+    split.insert(split.end(), {2, group});
+    x = exchange(x.reshape(split), mirror).reshape(shape);
+    if (++stage % 2 == 0) x = make_value(prim::contiguous(node_of(x)), x);
+  };
+  for (int64_t block = 2; block <= n; block *= 2) {
+    step(block / 2, true);
+    for (int64_t group = block / 4; group >= 1; group /= 2) step(group, false);
+  }
+  return x;
+}
+
+// An i32 (or i64, for 64-bit dtypes) that orders as t does: NaN last, -0 equal to 0.
+Tensor ordered_key(const Tensor& t) {
+  DType d = t.dtype();
+  bool wide = size_of(d) == 8;
+  if (is_float(d)) {
+    Tensor x = t.to(wide ? DType::f64 : DType::f32) + 0.0;
+    Tensor bits = x.bitcast(wide ? DType::i64 : DType::i32);
+    int64_t magnitude = wide ? INT64_MAX : INT32_MAX;
+    Tensor key = where(bits < 0, bits ^ magnitude, bits);
+    return where(x.isnan(), key.full_like(magnitude), key);
+  }
+  if (d == DType::u64) return t.bitcast(DType::i64) ^ INT64_MIN;
+  if (d == DType::u32) return t.bitcast(DType::i32) ^ INT32_MIN;
+  return t.to(wide ? DType::i64 : DType::i32);
+}
+
+// Positions along the last axis that sort the i32 keys.
+Tensor sorted_positions(const Tensor& key) {
+  int64_t n = key.size(-1), padded = 1;
+  while (padded < n) padded *= 2;
+  Tensor at = iota_tensor(n, DType::i64, key.impl()->device);
+  Tensor packed = (key.to_long() << 32) | at;
+  packed = packed.pad({0, padded - n}, "constant", INT64_MAX);
+  return network(packed).narrow(-1, 0, n) & int64_t{0xffffffff};
+}
+
+Tensor argsort_last(const Tensor& t, bool descending) {
+  expect(t.size(-1) < INT32_MAX, "cannot sort an axis of size ", t.size(-1));
+  Tensor key = ordered_key(t);
+  if (descending) key = key.bitwise_not();
+  if (size_of(key.dtype()) == 4) return sorted_positions(key);
+  Tensor low = ((key & int64_t{0xffffffff}) + INT32_MIN).to(DType::i32);
+  Tensor high = (key >> 32).to(DType::i32);
+  Tensor first = sorted_positions(low);
+  Tensor second = sorted_positions(high.gather(-1, first));
+  return first.gather(-1, second);
+}
+
+ValuesIndices sorted(const Tensor& t, int64_t dim, bool descending) {
+  int64_t axis = to_axis(dim, t.dim());
+  if (t.dim() == 0) return {t.clone(), t.zeros_like(DType::i64)};
+  if (t.numel() == 0) return {t.clone(), t.zeros_like(DType::i64)};
+  Tensor last = t.movedim(axis, -1), at = argsort_last(last.detach(), descending);
+  return {last.gather(-1, at).movedim(-1, axis), at.movedim(-1, axis)};
+}
+
+ValuesIndices narrowed(const ValuesIndices& s, int64_t axis, int64_t begin, int64_t count) {
+  return {s.values.narrow(axis, begin, count), s.indices.narrow(axis, begin, count)};
+}
+
+}  // namespace
+
+ValuesIndices Tensor::sort(int64_t dim, bool descending, Loc where) const {
+  Call call("sort", where);
+  return sorted(*this, dim, descending);
+}
+Tensor Tensor::argsort(int64_t dim, bool descending, Loc where) const {
+  Call call("argsort", where);
+  return sorted(*this, dim, descending).indices;
+}
+
+ValuesIndices Tensor::topk(int64_t k, int64_t dim, bool largest, bool, Loc where) const {
+  Call call("topk", where);
+  int64_t axis = to_axis(dim, this->dim()), n = this->dim() ? size(axis) : 1;
+  expect(k >= 0 && k <= n, "needs k between 0 and the size ", n, " of axis ", axis, ", got ", k);
+  ValuesIndices s = sorted(*this, axis, largest);
+  return this->dim() ? narrowed(s, axis, 0, k) : s;
+}
+
+ValuesIndices Tensor::kthvalue(int64_t k, int64_t dim, bool keepdim, Loc where) const {
+  Call call("kthvalue", where);
+  int64_t axis = to_axis(dim, this->dim()), n = this->dim() ? size(axis) : 1;
+  expect(k >= 1 && k <= n, "needs k between 1 and the size ", n, " of axis ", axis, ", got ", k);
+  if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
+  ValuesIndices s = narrowed(sorted(*this, axis, false), axis, k - 1, 1);
+  return keepdim ? s : ValuesIndices{s.values.squeeze(axis), s.indices.squeeze(axis)};
+}
+
+// The lower of the two in the middle; NaN, sorted last, wins where there is one.
+ValuesIndices Tensor::median(int64_t dim, bool keepdim, Loc where) const {
+  Call call("median", where);
+  int64_t axis = to_axis(dim, this->dim());
+  if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
+  int64_t n = size(axis);
+  expect(n > 0, "axis ", axis, " of shape ", *this, " is empty");
+  ValuesIndices s = sorted(*this, axis, false);
+  Tensor value = s.values.narrow(axis, (n - 1) / 2, 1), at = s.indices.narrow(axis, (n - 1) / 2, 1);
+  if (is_floating_point()) {
+    Tensor last = s.values.narrow(axis, n - 1, 1), nans = isnan().any(axis, true);
+    Tensor nan_at = isnan().to(DType::u8).argmax(axis, true);
+    value = mote::where(nans, last, value);
+    at = mote::where(nans, nan_at, at);
+  }
+  return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
+}
+Tensor Tensor::median(Loc where) const {
+  Call call("median", where);
+  return flatten().median(0).values;
+}
+
+}  // namespace mote
