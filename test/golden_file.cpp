@@ -16,7 +16,8 @@ std::string inflate_file(const std::string& path) {
   std::string data;
   char block[1 << 16];
   int got;
-  while ((got = gzread(file, block, sizeof block)) > 0) data.append(block, static_cast<size_t>(got));
+  while ((got = gzread(file, block, sizeof block)) > 0)
+    data.append(block, static_cast<size_t>(got));
   gzclose(file);
   if (got < 0) throw std::runtime_error("[goldens] " + path + " does not inflate");
   return data;

@@ -45,10 +45,10 @@ struct TestedOp {
 #define MOTE_ROW(key, ...) \
   TestedOp { key, [](const Call& c) -> Outputs { return {__VA_ARGS__}; } }
 
-std::span<const TestedOp> shape_rows();        // creation, movement, indexing
+std::span<const TestedOp> shape_rows();      // creation, movement, indexing
 std::span<const TestedOp> elementwise_rows();
-std::span<const TestedOp> reduction_rows();    // reductions, scans, sorts, products
-std::span<const TestedOp> network_rows();      // windows, norms, attention, losses, dtypes, symbolic sizes
+std::span<const TestedOp> reduction_rows();  // reductions, scans, sorts, products
+std::span<const TestedOp> network_rows();    // windows, norms, losses, dtypes, symbolic sizes
 
 // Null if no table has it.
 const TestedOp* find_op(std::string_view op);

@@ -78,7 +78,7 @@ const TestedOp rows[] = {
     BINARY(hypot), BINARY(copysign), BINARY(logaddexp), BINARY(logaddexp2), BINARY(xlogy),
     BINARY(heaviside), BINARY(eq), BINARY(ne), BINARY(lt), BINARY(le), BINARY(gt), BINARY(ge),
     BINARY(logical_and), BINARY(logical_or), BINARY(logical_xor), BINARY(bitwise_and),
-    BINARY(bitwise_or), BINARY(bitwise_xor),
+    BINARY(bitwise_or), BINARY(bitwise_xor), BINARY(gcd), BINARY(lcm),
     BINARY_AS("lshift", bitwise_left_shift), BINARY_AS("rshift", bitwise_right_shift),
     MOTE_ROW("isclose", c.x(0).isclose(c.x(1), c.real("rtol", 1e-5), c.real("atol", 1e-8),
                                        c.flag("equal_nan"))),

@@ -11,8 +11,9 @@ ConvOptions conv_options(const Call& c) {
   if (c.has("dilation")) o.dilation = c.ints("dilation");
   o.groups = c.integer("groups", 1);
   if (!c.has("padding")) return o;
-  if (!std::holds_alternative<std::string>(c.golden.attrs.at("padding"))) o.padding = c.ints("padding");
-  else o.same = std::string_view(c.text("padding")) == "same";
+  bool named = std::holds_alternative<std::string>(c.golden.attrs.at("padding"));
+  if (named) o.same = std::string_view(c.text("padding")) == "same";
+  else o.padding = c.ints("padding");
   return o;
 }
 

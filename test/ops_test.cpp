@@ -19,15 +19,18 @@ using namespace mote::test;
 
 namespace {
 
-// ---- Tolerances, all of them. The first row that fits an output counts; "" is any op.
-// |got - want| <= atol + rtol * |want|; a gradient has the tolerance of its op.
+// Tolerances, all of them: |got - want| <= atol + rtol * |want|, gradients as outputs. The first
+// row that fits counts; a row is for an op, for one case (its name), or ("") for everything.
 struct Tolerance {
-  const char* op;
+  const char* whose;
   DType dtype;
   double rtol, atol;
   const char* why;
 };
 const Tolerance tolerances[] = {
+    {"cumprod", DType::f32, 1.3e-6, 1e-4, "the gradient is a difference of long sums"},
+    {"layer_norm/offset", DType::f32, 1e-5, 5e-5, "x - mean loses digits where the mean is 500"},
+    {"scatter_add", DType::f16, 1e-3, 1e-3, "every sum is rounded"},
     {"", DType::f64, 1e-7, 1e-7, "torch.testing.assert_close"},
     {"", DType::f32, 1.3e-6, 1e-5, "torch.testing.assert_close"},
     {"", DType::f16, 1e-3, 1e-5, "torch.testing.assert_close"},
@@ -40,13 +43,25 @@ const Tolerance tolerances[] = {
 constexpr const char* signed_zeros[] = {"neg", "positive", "abs", "ceil", "floor", "trunc", "round",
                                         "sqrt", "add", "sub", "mul", "div", "copysign", "cast"};
 
-const Tolerance& tolerance(const std::string& op, DType dtype) {
+const Tolerance& tolerance(const GoldenCase& c, DType dtype) {
   for (const Tolerance& t : tolerances)
-    if (t.dtype == dtype && (!*t.op || op == t.op)) return t;
+    if (t.dtype == dtype && (!*t.whose || c.op == t.whose || c.name == t.whose)) return t;
   throw std::runtime_error(std::string("no tolerance for ") + name(dtype));
 }
 
-// ---- Comparison: an empty text, or what is wrong.
+bool keeps_signed_zero(const std::string& op) {
+  return std::find(std::begin(signed_zeros), std::end(signed_zeros), op) != std::end(signed_zeros);
+}
+
+// One tensor of a result and what the case says about it.
+struct Expected {
+  std::string what;
+  bool is_output;  // else a gradient
+  const GoldenTensor* want;
+  Tensor got;
+};
+
+// Comparison: an empty text, or what is wrong.
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string out;
   for (int64_t d : shape) out += (out.empty() ? "" : ", ") + std::to_string(d);
@@ -80,16 +95,15 @@ struct Mismatch {
   }
 };
 
-Mismatch differing(const std::string& op, const GoldenTensor& want, const std::string& got) {
+Mismatch differing(const GoldenCase& golden, const GoldenTensor& want, const std::string& got,
+                   bool signed_zero) {
   Mismatch m;
   int bytes = size_of(want.dtype);
-  const bool signed_zero = std::find_if(std::begin(signed_zeros), std::end(signed_zeros),
-      [&](const char* s) { return op == s; }) != std::end(signed_zeros);
   for (int64_t i = 0; i < want.numel(); i++) {
     const char *g = got.data() + i * bytes, *w = want.bytes.data() + i * bytes;
     if (is_float(want.dtype)) {
       double gv = load_float(want.dtype, g), wv = load_float(want.dtype, w);
-      if (!close(gv, wv, tolerance(op, want.dtype), signed_zero))
+      if (!close(gv, wv, tolerance(golden, want.dtype), signed_zero))
         m.add(i, number_text(gv), number_text(wv));
     } else {
       int64_t gv = load_int(want.dtype, g), wv = load_int(want.dtype, w);
@@ -99,27 +113,27 @@ Mismatch differing(const std::string& op, const GoldenTensor& want, const std::s
   return m;
 }
 
-std::string check_kind(const std::string& what, const GoldenTensor& want, const Tensor& got) {
-  if (!got.defined()) return what + " is undefined\n";
-  if (got.dtype() != want.dtype)
-    return what + " is " + name(got.dtype()) + ", should be " + name(want.dtype) + "\n";
-  std::vector<int64_t> shape = got.shape();
-  if (shape != want.shape)
-    return what + " has shape " + shape_text(shape) + ", should be " + shape_text(want.shape) + "\n";
-  return {};
+std::string check_kind(const Expected& e) {
+  if (!e.got.defined()) return e.what + "is undefined\n";
+  if (e.got.dtype() != e.want->dtype)
+    return e.what + "is " + name(e.got.dtype()) + ", should be " + name(e.want->dtype) + "\n";
+  std::vector<int64_t> shape = e.got.shape();
+  if (shape == e.want->shape) return {};
+  return e.what + "has shape " + shape_text(shape) + ", should be " + shape_text(e.want->shape) +
+         "\n";
 }
 
-std::string check_values(const std::string& op, const std::string& what, const GoldenTensor& want,
-                         const Tensor& got) {
+std::string check_values(const GoldenCase& golden, const Expected& e) {
+  const GoldenTensor& want = *e.want;
   std::string bytes(want.bytes.size(), '\0');
-  got.copy_out(bytes.data(), static_cast<int64_t>(bytes.size()));
-  Mismatch m = differing(op, want, bytes);
+  e.got.copy_out(bytes.data(), static_cast<int64_t>(bytes.size()));
+  Mismatch m = differing(golden, want, bytes, e.is_output && keeps_signed_zero(golden.op));
   if (m.count == 0) return {};
-  return what + position_text(m.first, want.shape) + " is " + m.got + ", should be " + m.want +
+  return e.what + position_text(m.first, want.shape) + " is " + m.got + ", should be " + m.want +
          " (" + std::to_string(m.count) + " of " + std::to_string(want.numel()) + " differ)\n";
 }
 
-// ---- Running one case.
+// Running one case.
 Call make_call(const GoldenCase& golden, const std::string& device) {
   Call call{golden, device, {}};
   for (const GoldenInput& in : golden.inputs) {
@@ -128,13 +142,6 @@ Call make_call(const GoldenCase& golden, const std::string& device) {
   }
   return call;
 }
-
-// What the case says about one tensor of the result.
-struct Expected {
-  std::string what;
-  const GoldenTensor* want;
-  Tensor got;
-};
 
 void add_gradients(const Call& call, const Outputs& outputs, std::vector<Expected>& all) {
   const GoldenCase& golden = call.golden;
@@ -154,11 +161,12 @@ void add_gradients(const Call& call, const Outputs& outputs, std::vector<Expecte
     targets.push_back(call.inputs[i]);
     of.push_back(i);
   }
-  std::vector<Tensor> found = loss.gradient(targets);
+  // PyTorch gives zeros where a zero-size result depends on nothing.
+  std::vector<Tensor> found = loss.gradient(targets, {}, /*allow_unused=*/true);
   for (size_t k = 0; k < of.size(); k++) {
     std::string what = "gradient of input " + std::to_string(of[k]);
     if (const std::string& role = golden.inputs[of[k]].role; !role.empty()) what += " " + role;
-    all.push_back({what + " ", &*golden.gradients[of[k]], found[k]});
+    all.push_back({what + " ", false, &*golden.gradients[of[k]], found[k]});
   }
 }
 
@@ -171,19 +179,21 @@ std::string run_case(const GoldenCase& golden, const std::string& device) {
     return std::to_string(outputs.size()) + " outputs, should be " +
            std::to_string(golden.outputs.size()) + "\n";
   std::vector<Expected> all;
-  for (size_t i = 0; i < outputs.size(); i++)
-    all.push_back({"output " + std::to_string(i) + " ", &golden.outputs[i].value, outputs[i]});
+  for (size_t i = 0; i < outputs.size(); i++) {
+    std::string what = "output " + std::to_string(i) + " ";
+    all.push_back({what, true, &golden.outputs[i].value, outputs[i]});
+  }
   std::string wrong;
-  for (const Expected& e : all) wrong += check_kind(e.what, *e.want, e.got);
+  for (const Expected& e : all) wrong += check_kind(e);
   if (!wrong.empty()) return wrong;
   add_gradients(call, outputs, all);  // before anything is realized
   for (size_t i = outputs.size(); i < all.size(); i++)
-    wrong += check_kind(all[i].what, *all[i].want, all[i].got);
+    wrong += check_kind(all[i]);
   if (!wrong.empty()) return wrong;
   std::vector<Tensor> tensors;
   for (const Expected& e : all) tensors.push_back(e.got);
   realize(tensors);
-  for (const Expected& e : all) wrong += check_values(golden.op, e.what, *e.want, e.got);
+  for (const Expected& e : all) wrong += check_values(golden, e);
   return wrong;
 }
 
@@ -195,7 +205,7 @@ std::string run_safely(const GoldenCase& golden, const std::string& device) {
   }
 }
 
-// ---- Running all of them.
+// Running all of them.
 const GoldenFile& goldens() {
   static const GoldenFile file = read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz");
   return file;

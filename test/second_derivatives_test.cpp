@@ -80,7 +80,6 @@ double along(const std::vector<Values>& gradient, const std::vector<Values>& dir
 }
 
 void check_case(const Case& c) {
-  CAPTURE(c.name);
   constexpr double h = 1e-5;
   std::vector<Values> x;
   for (size_t i = 0; i < c.shapes.size(); ++i)
@@ -289,9 +288,11 @@ template <size_t n>
 void check_all(const Case (&cases)[n]) {
   std::string before = default_device();
   for (const char* device : {"INTERP", "CPU"}) {
-    CAPTURE(device);
     set_default_device(device);
-    for (const Case& c : cases) CHECK_NOTHROW(check_case(c));
+    for (const Case& c : cases) {
+      INFO(std::string(device), ": ", std::string(c.name));
+      CHECK_NOTHROW(check_case(c));
+    }
   }
   set_default_device(before);
 }

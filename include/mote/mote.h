@@ -2,4 +2,5 @@
 #pragma once
 #include <mote/dtype.h>
 #include <mote/error.h>
+#include <mote/file.h>
 #include <mote/tensor.h>

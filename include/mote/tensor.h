@@ -37,7 +37,8 @@ struct Index;
   F(true_divide) F(floor_divide) F(remainder) F(fmod) F(pow) F(maximum) F(minimum) \
   F(fmax) F(fmin) F(atan2) F(hypot) F(copysign) F(logaddexp) F(logaddexp2) F(xlogy) \
   F(heaviside) F(eq) F(ne) F(lt) F(le) F(gt) F(ge) F(logical_and) F(logical_or) F(logical_xor) \
-  F(bitwise_and) F(bitwise_or) F(bitwise_xor) F(bitwise_left_shift) F(bitwise_right_shift)
+  F(bitwise_and) F(bitwise_or) F(bitwise_xor) F(bitwise_left_shift) F(bitwise_right_shift) \
+  F(gcd) F(lcm)
 // clang-format on
 
 class Tensor {
@@ -161,8 +162,9 @@ class Tensor {
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                   Loc = Loc::current()) const;
   Tensor flip(const Axes& axes, Loc = Loc::current()) const;                 // copies from here on
+  // Pairs of amounts from the last axis on; constant, reflect, replicate or circular.
   Tensor pad(const Ints& pad, const char* mode = "constant", Number value = 0.0,
-             Loc = Loc::current()) const;   // pairs from the last axis; constant, reflect, replicate, circular
+             Loc = Loc::current()) const;
   Tensor repeat(const Ints& repeats, Loc = Loc::current()) const;
   Tensor tile(const Ints& repeats, Loc = Loc::current()) const;
   Tensor repeat_interleave(int64_t repeats, Loc = Loc::current()) const;

@@ -163,7 +163,7 @@ struct Slice {
       : start(std::move(begin)), stop(std::move(end)), step(by) {}
 };
 
-// Where and as what a new tensor is made. Left out: f32 (or what the data is) on the default device.
+// Where and as what a new tensor is made. Left out: the default device; f32, or what the data is.
 struct Options {
   DType dtype = DType::none;
   std::string device = {};

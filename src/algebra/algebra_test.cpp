@@ -106,6 +106,33 @@ TEST_CASE("a padded window with stride and dilation reads one plain position") {
   SAME(gated(valid, flat / 17), gated(valid, b * 4 + c));
 }
 
+TEST_CASE("the gradient of a window reads a plain position") {
+  // Rows of 8 repeated with one more column: row k of the view of width 11 starts k further on.
+  UOp i = loop(0, 8), r = loop(1, 4);
+  UOp flat = r * 10 + i + 1;
+  UOp valid = lt(flat % 11, index(8)) & lt(flat, index(33));
+  UOp t = i - r + 1;
+  UOp wanted = ge(t, index(0)) & lt(t, index(8)) & lt(r, index(3));
+  SAME(gated(valid, flat / 11 * 8 + flat % 11), gated(wanted, r * 8 + t));
+  UOp c = loop(2, 5);
+  UOp again = c * 24 + flat / 11 * 8 + flat % 11;
+  SAME(gated(valid, again / 24), gated(wanted, c));
+  SAME(gated(valid, again / 8 % 3), gated(wanted, r));
+  SAME(gated(valid, again % 8), gated(wanted, t));
+}
+
+TEST_CASE("symbolic sizes divide and bound like numbers") {
+  UOp v = variable("v", 1, 128), a = loop(0, 4);
+  UOp r = range(1, v, Role::Loop);
+  SAME((a * v + r) / v, a);
+  SAME((a * v + r) % v, r);
+  SAME(lt(r, v), truth(true));
+  SAME(lt(r + 1, v + 1), truth(true));
+  SAME(lt(r * 4 + a, v * 4), truth(true));
+  SAME((r * 4 + a) / 4, r);
+  SAME((r + v) % v, r);
+}
+
 TEST_CASE("strides, divisors and bounds") {
   UOp a = loop(0, 12), b = loop(1, 3);
   CHECK(stride_of(a * 6 + b + 1, a) == 6);

@@ -59,7 +59,31 @@ bool drop_small_terms(Linear& sum, Wide& c) {
   return false;
 }
 
+// The sum with each range of symbolic extent at its last position where that makes it larger.
+Linear at_most(const Linear& sum) {
+  Linear top;
+  top.constant = sum.constant;
+  for (const Linear::Term& t : sum.all()) {
+    bool symbolic = t.node->is(Op::Range) && !t.node->src(0)->is(Op::Const);
+    if (!symbolic || t.coeff < 0) {
+      top.add(t.node, t.coeff);
+      continue;
+    }
+    Linear last = linear(t.node->src(0));
+    last.add(-1);
+    top.add(last, t.coeff);
+  }
+  return top;
+}
+
 }  // namespace
+
+bool always_negative(const Linear& sum) {
+  if (!sum.ok) return false;
+  if (wide_bounds(sum).hi < 0) return true;
+  Linear top = at_most(sum);
+  return top.ok && wide_bounds(top).hi < 0;
+}
 
 UOp canonical_less(UOp a, UOp b) {
   if ((a->flags | b->flags) & Node::kPoisoned) return {};
@@ -67,10 +91,10 @@ UOp canonical_less(UOp a, UOp b) {
   sum.add(linear(b), -1);
   put_together(sum);
   if (!sum.ok || sum.constant == kMinimum) return {};
+  if (always_negative(sum)) return truth(true);
   Wide c = -Wide(sum.constant);
   sum.constant = 0;
   WideInterval range = wide_bounds(sum);
-  if (range.hi < c) return truth(true);
   if (range.lo >= c) return truth(false);
   int64_t g = common_divisor(sum);
   if (g > 1) {

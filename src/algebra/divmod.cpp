@@ -43,14 +43,8 @@ UOp settled(Op op, Linear q, Linear r, int64_t k, int64_t c) {
 
 // Coefficients may move by multiples of c; the nearest to zero often fit one period.
 UOp by_congruence(Op op, const Split& s, int64_t c) {
-  Linear q = s.quotient, r;
-  r.constant = s.rest.constant;
-  for (const Linear::Term& t : s.rest.all()) {
-    auto near = static_cast<int64_t>(floor_mod(t.coeff, c));
-    if (near > c - near) near -= c;
-    q.add(t.node, (t.coeff - near) / c);
-    r.add(t.node, near);
-  }
+  Linear r = nearest_congruent(s.rest, c), q = s.quotient;
+  for (const Linear::Term& t : s.rest.all()) q.add(t.node, (t.coeff - r.coeff_of(t.node)) / c);
   if (!q.ok || !r.ok) return {};
   if (auto k = period(r, c)) return settled(op, q, r, *k, c);
   return {};
@@ -144,6 +138,17 @@ UOp nested_div(const Linear& x, int64_t c) {
 
 }  // namespace
 
+Linear nearest_congruent(const Linear& sum, int64_t c) {
+  Linear r;
+  r.ok = sum.ok;
+  r.constant = sum.constant;
+  for (const Linear::Term& t : sum.all()) {
+    auto near = static_cast<int64_t>(floor_mod(t.coeff, c));
+    r.add(t.node, near > c - near ? near - c : near);
+  }
+  return r;
+}
+
 UOp fold_divmod(Op op, UOp x, int64_t c) {
   if (c == 0 || (x->flags & Node::kPoisoned)) return {};
   if (c < 0) {
@@ -182,11 +187,12 @@ UOp fold_divmod(Op op, UOp x, UOp d) {
     else
       rest.add(t.node, t.coeff);
   }
-  WideInterval b = wide_bounds(rest);
-  bool inside = b.lo >= 0 && b.hi < d->lo;
+  Linear below_divisor = rest;
+  below_divisor.add(linear(d), -1);
+  bool inside = wide_bounds(rest).lo >= 0 && always_negative(below_divisor);
   if (rest.count == 1 && rest.constant == 0 && rest.terms[0].coeff == 1) {
     UOp r = rest.terms[0].node;
-    inside |= (r->is(Op::Range) && r->src(0) == d) || (r->is(Op::FloorMod) && r->src(1) == d);
+    inside |= r->is(Op::FloorMod) && r->src(1) == d;
   }
   if (!quotient.ok || !rest.ok) return {};
   if (inside) return build(op == Op::FloorDiv ? quotient : rest);

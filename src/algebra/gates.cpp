@@ -20,12 +20,21 @@ struct Fact {
 std::optional<Fact> parse_fact(UOp g) {
   bool negated = is_not(g);
   UOp compare = negated ? g->src(0) : g;
-  if (!compare->is(Op::Lt) && !compare->is(Op::Eq)) return {};
+  const bool equal = compare->is(Op::Eq);
+  if ((!compare->is(Op::Lt) && !equal) || (equal && negated)) return {};
   UOp left = compare->src(0), right = compare->src(1);
-  if (left->dtype != DType::index || !right->is(Op::Const)) return {};
-  const int64_t c = right->arg.i;
-  if (compare->is(Op::Eq)) return negated ? std::optional<Fact>() : Fact{left, c, c};
-  return negated ? Fact{left, c, kInfinite} : Fact{left, -kInfinite, Wide(c) - 1};
+  if (left->dtype != DType::index || ((left->flags | right->flags) & Node::kPoisoned)) return {};
+  Wide c = right->lo;
+  if (!right->is(Op::Const)) {  // all on the left
+    Linear sum = linear(left);
+    sum.add(linear(right), -1);
+    if (!sum.ok || sum.count == 0) return {};
+    c = -Wide(sum.constant);
+    sum.constant = 0;
+    left = build(sum);
+  }
+  if (equal) return Fact{left, c, c};
+  return negated ? Fact{left, c, kInfinite} : Fact{left, -kInfinite, c - 1};
 }
 
 std::vector<Fact> facts_of(std::span<const UOp> valid) {
@@ -99,28 +108,65 @@ UOp with_name(UOp u, const Linear& part, UOp name) {
   return done[u];
 }
 
-// A fact about a sum: the sum becomes a variable wherever it stands.
-UOp assume_sum(UOp u, const Fact& f, size_t number) {
-  Linear sum = linear(f.expr);
-  if (!sum.ok || sum.count == 0) return u;
-  UOp name = stand_in(f, number);
-  UOp changed = with_name(u, sum, name);
-  if (changed == u) return u;
-  UOp simpler = simplify(changed);
-  std::pair<UOp, UOp> back[] = {
-      {name, f.expr}
+// u with term t of the sum replaced by what the named sum says it is; t's coefficient is 1 or -1.
+UOp with_solved(UOp u, const Linear& sum, const Linear::Term& t, UOp name) {
+  Linear others, solved;
+  others.add(linear(name), 1);
+  others.add(sum, -1);
+  others.add(t.node, t.coeff);
+  solved.add(others, t.coeff);
+  if (!solved.ok) return u;
+  std::pair<UOp, UOp> map[] = {
+      {t.node, build(solved)}
   };
-  if (!name->is(Op::Const)) simpler = simplify(substitute(simpler, back));
-  return toposort(simpler).size() < toposort(u).size() ? simpler : u;
+  return substitute(u, map);
+}
+
+size_t size_of_graph(UOp u) { return toposort(u).size(); }
+
+// A fact about a sum: the sum gets a name with its interval, wherever it stands or can be made to.
+UOp assume_sum(UOp u, const Fact& f, size_t number, bool solve) {
+  Linear sum = linear(f.expr);
+  if (!sum.ok || sum.count < 2) return u;
+  UOp name = stand_in(f, number), best = u;
+  auto consider = [&](UOp changed) {
+    if (changed == u) return;
+    std::pair<UOp, UOp> back[] = {
+        {name, f.expr}
+    };
+    UOp simpler = simplify(changed);
+    if (!name->is(Op::Const)) simpler = simplify(substitute(simpler, back));
+    if (size_of_graph(simpler) < size_of_graph(best)) best = simpler;
+  };
+  consider(with_name(u, sum, name));
+  if (!solve || best != u) return best;
+  for (const Linear::Term& t : sum.all())
+    if (t.coeff == 1 || t.coeff == -1) consider(with_solved(u, sum, t, name));
+  return best;
+}
+
+bool divides_somewhere(UOp u) {
+  std::vector<UOp> all = toposort(u);
+  return std::ranges::any_of(all, [](UOp n) { return n->is(Op::FloorDiv) || n->is(Op::FloorMod); });
+}
+
+bool plain_sum(UOp u) {
+  if (u->dtype != DType::index) return false;
+  Linear sum = linear(u);
+  return sum.ok && std::ranges::all_of(sum.all(), [](const auto& t) {
+           return t.node->is(Op::Range) || t.node->is(Op::Var);
+         });
 }
 
 UOp given(UOp u, std::span<const Fact> facts) {
+  if (facts.empty()) return u;
   Map back;
   UOp changed = assume_terms(u, facts, back);
   if (changed != u) u = simplify(substitute(simplify(changed), back));
+  if (plain_sum(u)) return u;  // nothing to learn
+  const bool solve = u->dtype == DType::boolean || divides_somewhere(u);
   for (size_t at = 0; at < facts.size(); ++at)
-    if (facts[at].expr->is(Op::Add) && (facts[at].expr->ranges & ~u->ranges) == 0)
-      u = assume_sum(u, facts[at], at);
+    if ((facts[at].expr->ranges & ~u->ranges) == 0) u = assume_sum(u, facts[at], at, solve);
   return u;
 }
 
@@ -136,15 +182,13 @@ UOp conjunction(std::vector<UOp> list) {
   return all;
 }
 
-// The other bound of an expression makes this conjunct redundant.
-bool implied(UOp g, std::span<const UOp> all) {
-  std::optional<Fact> mine = parse_fact(g);
-  if (!mine) return false;
-  return std::ranges::any_of(all, [&](UOp o) {
-    if (o == g) return false;
-    std::optional<Fact> other = parse_fact(o);
-    return other && other->expr == mine->expr && other->lo >= mine->lo && other->hi <= mine->hi;
-  });
+// The other bounds of an expression make this conjunct redundant.
+bool implied(size_t mine, std::span<const std::optional<Fact>> facts) {
+  for (size_t other = 0; facts[mine] && other < facts.size(); ++other) {
+    const std::optional<Fact>&f = facts[mine], &o = facts[other];
+    if (other != mine && o && o->expr == f->expr && o->lo >= f->lo && o->hi <= f->hi) return true;
+  }
+  return false;
 }
 
 constexpr size_t kConjuncts = 24;
@@ -175,15 +219,59 @@ std::vector<UOp> conjuncts(UOp valid) {
   return found;
 }
 
+// Simplifies the first conjunct that the others say something about. One at a time, because they
+// may imply each other.
+void tell_one_another(std::vector<UOp>& list, std::span<const std::optional<Fact>> facts) {
+  auto is_sum = [](const std::optional<Fact>& f) {
+    return f && (f->expr->is(Op::Add) || f->expr->is(Op::Mul));
+  };
+  for (size_t at = 0; at < list.size(); ++at) {
+    std::vector<UOp> others;
+    for (size_t o = 0; o < list.size(); ++o)
+      if (o != at && facts[o] && (facts[o]->expr->ranges & list[at]->ranges) &&
+          (is_sum(facts[o]) || is_sum(facts[at]) || !facts[at]))
+        others.push_back(list[o]);
+    UOp g = given(list[at], facts_of(others));
+    if (g == list[at] || size_of_graph(g) >= size_of_graph(list[at])) continue;
+    list[at] = g;
+    return;
+  }
+}
+
+// x % c < d with x congruent to some t that cannot leave [d-c, c): then 0 <= t < d.
+UOp open_window(UOp g) {
+  if (!g->is(Op::Lt) || !g->src(0)->is(Op::FloorMod) || !g->src(1)->is(Op::Const)) return {};
+  UOp mod = g->src(0);
+  if (!mod->src(1)->is(Op::Const) || (mod->flags & Node::kPoisoned)) return {};
+  const int64_t c = mod->src(1)->arg.i, d = g->src(1)->arg.i;
+  if (d <= 0 || d >= c) return {};
+  Linear t = nearest_congruent(linear(mod->src(0)), c);
+  WideInterval b = wide_bounds(t);
+  Wide shift = -floor_div(b.lo - (d - c), c) * c;  // the lowest period that may be
+  if (!t.ok || !fits(shift) || b.hi + shift >= c) return {};
+  t.add(static_cast<int64_t>(shift));
+  UOp at = build(t);
+  return ge(at, index(0)) & lt(at, index(d));
+}
+
 UOp simplify_conjunction(UOp u) {
   std::vector<UOp> list = conjuncts(u);
   if (list.size() < 2) return {};
-  for (UOp g : list)
+  for (UOp g : list) {
     if (std::ranges::find(list, logical_not(g)) != list.end()) return truth(false);
+    if (UOp window = open_window(g)) {
+      std::erase(list, g);
+      return conjunction(list) & window;
+    }
+  }
   if (contradictory(facts_of(list))) return truth(false);
+  std::vector<std::optional<Fact>> facts;
+  for (UOp g : list) facts.push_back(parse_fact(g));
   std::vector<UOp> kept;
-  for (UOp g : list)
-    if (!implied(g, list)) kept.push_back(g);
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (!implied(at, facts)) kept.push_back(list[at]);
+  }
+  if (kept.size() == list.size()) tell_one_another(kept, facts);
   return conjunction(kept);
 }
 
@@ -230,24 +318,9 @@ Interval bounds_given(UOp u, UOp valid) {
 }
 
 UOp simplify_gate(UOp gate) {
-  UOp valid = gate->src(0), idx = gate->src(1);
-  std::vector<UOp> list = conjuncts(valid);
-  std::vector<Fact> facts = facts_of(list);
+  std::vector<Fact> facts = facts_of(conjuncts(gate->src(0)));
   if (contradictory(facts)) return invalid();
-  UOp simpler = given(idx, facts);
-  // A conjunct that the others imply goes; one at a time, as they may imply each other.
-  for (size_t at = 0; at < list.size() && list.size() > 1;) {
-    std::vector<UOp> others = list;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
-    UOp g = given(list[at], facts_of(others));
-    if (g->is_const(1))
-      list = others;
-    else if (g->is_const(0))
-      return invalid();
-    else
-      ++at;
-  }
-  return where(conjunction(list), simpler, invalid());
+  return where(gate->src(0), given(gate->src(1), facts), invalid());
 }
 
 }  // namespace mote

@@ -74,9 +74,10 @@ Linear linear(UOp u) {
   todo[left++] = {u, 1};
   while (left && sum.ok) {
     auto [n, coeff] = todo[--left];
-    if (n->is(Op::Const)) {
+    const bool one_value = n->lo == n->hi && fits(n->lo) && !(n->flags & Node::kPoisoned);
+    if (n->is(Op::Const) || one_value) {
       int64_t c;
-      sum.ok &= !__builtin_mul_overflow(n->arg.i, coeff, &c);
+      sum.ok &= !__builtin_mul_overflow(n->lo, coeff, &c);
       if (sum.ok) sum.add(c);
     } else if (n->is(Op::Add)) {
       if (left + 2 > std::size(todo)) {

@@ -11,6 +11,7 @@ namespace {
 using namespace pattern;
 
 UOp swap_branches(const Match& m);
+UOp open_condition(const Match& m);
 UOp merge_casts(const Match& m);
 UOp compare_cast(const Match& m);
 UOp divide_by_power_of_two(const Match& m);
@@ -157,6 +158,7 @@ constexpr Rule bools[] = {
 
 constexpr Rule choices[] = {
     rule(where(!g, x, y), swap_branches),
+    rule(where(i % c0 < c1, x, y), open_condition),
     rule(where(g, where(g, x, y), z), where(g, x, z)),
     rule(where(g, x, where(g, y, z)), where(g, x, z)),
     rule(where(g, where(h, x, y), y), where(g && h, x, y)),
@@ -191,14 +193,14 @@ const RuleSet simplify_rules{
     "simplify",
     RuleSet::Pure,
     {hoist_gates, sums_of_indices, divide_indices, compare_indices, wrap_around, ordered, floats,
-     bools, choices, casts}
+            bools, choices, casts}
 };
 
 const RuleSet collapse_rules{
     "collapse",
     RuleSet::Pure,
     {collapse_rule_table(), hoist_gates, sums_of_indices, divide_indices, compare_indices,
-     wrap_around, ordered, floats, bools, choices, casts}
+            wrap_around, ordered, floats, bools, choices, casts}
 };
 
 UOp simplify(UOp u) { return rewrite(u, simplify_rules); }
@@ -208,6 +210,11 @@ namespace {
 UOp swap_branches(const Match& m) {
   if (m[y]->is(Op::Invalid)) return {};  // a gate keeps Invalid last
   return where(m[g], m[y], m[x]);
+}
+
+UOp open_condition(const Match& m) {
+  UOp window = open_window(m.root->src(0));
+  return window ? where(window, m[x], m[y]) : UOp();
 }
 
 // Whether every value of `from` is a value of `to` and casting keeps it.

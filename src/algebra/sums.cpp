@@ -108,18 +108,44 @@ bool recombine(Linear& sum) {
   return false;
 }
 
+bool is_term(UOp u, const Linear::Term& t) {
+  if (t.coeff == 1) return u == t.node;
+  return u->is(Op::Mul) && u->src(0) == t.node && u->src(1)->is_const(t.coeff);
+}
+
+// Whether build(sum) would give u again; looks without building.
+bool is_built(UOp u, const Linear& sum) {
+  if (sum.constant != 0 && sum.count > 0) {
+    if (!u->is(Op::Add) || !u->src(1)->is_const(sum.constant)) return false;
+    u = u->src(0);
+  }
+  for (int at = sum.count - 1; at > 0; --at) {
+    if (!u->is(Op::Add)) return false;
+    const Linear::Term& last = sum.terms[static_cast<size_t>(at)];
+    if (is_term(u->src(1), last))
+      u = u->src(0);
+    else if (is_term(u->src(0), last))
+      u = u->src(1);
+    else
+      return false;
+  }
+  return sum.count > 0 && is_term(u, sum.terms[0]);
+}
+
 }  // namespace
 
-void put_together(Linear& sum) {
-  if (sum.count < 2 || divmods(sum) == 0) return;
-  while (recombine(sum)) {}
+bool put_together(Linear& sum) {
+  if (sum.count < 2 || divmods(sum) == 0) return false;
+  bool changed = false;
+  while (recombine(sum)) changed = true;
+  return changed;
 }
 
 UOp canonical_sum(UOp u) {
   if (u->flags & Node::kPoisoned) return {};
   Linear sum = linear(u);
   if (!sum.ok) return {};
-  put_together(sum);
+  if (!put_together(sum) && is_built(u, sum)) return {};
   return build(sum);
 }
 

@@ -173,6 +173,14 @@ Engine& engine() {
   return *e;
 }
 
+void check_computes(const Device& d, std::span<const uint32_t> provenance) {
+  if (d.computes()) return;
+  const char* method = provenance.empty() ? "" : mote::provenance(provenance[0]).method;
+  fail(ErrorKind::User, text("[", *method ? method : current_method(), "] the device ", d.name(),
+                             " only holds data: move the tensor with .to(\"CPU\") before "
+                             "computing with it or writing to it"));
+}
+
 std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& device) {
   Arena arena;
   ArenaScope scope(arena);
@@ -191,7 +199,9 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
   for (auto& [id, steps] : by_device) {
     std::vector<UOp> bodies;
     for (size_t i : steps) bodies.push_back(plan.steps[i].body);
-    auto kernels = kernels_for(bodies, id ? mote::device(id) : device);
+    Device& runs = id ? mote::device(id) : device;
+    check_computes(runs, plan.steps[steps[0]].provenance);
+    auto kernels = kernels_for(bodies, runs);
     for (size_t i = 0; i < steps.size(); ++i) out->steps[steps[i]].kernel = kernels[i];
   }
   out->distinct = static_cast<int>(bodies_seen.size());
@@ -261,7 +271,7 @@ class Runner {
   int64_t value_of(const std::string& name) {
     for (const auto& [known, value] : inputs_.values)
       if (known == name) return value;
-    fail(ErrorKind::User, text("the variable ", name, " has no value; bind it before realizing"));
+    fail(ErrorKind::User, text("[realize] the variable ", name, " has no value; bind it first"));
   }
 
   void launch(const CompiledStep& step) {
@@ -283,9 +293,14 @@ class Runner {
     const PlannedBuffer& from = plan_.buffers[static_cast<size_t>(step.buffers[1])];
     Device &target = mote::device(to.device), &source = mote::device(from.device);
     if (!source.holds_data() || !target.holds_data()) return;
+    void *there = address(step.buffers[0]), *here = address(step.buffers[1]);
+    if (source.on_host())
+      return add_token(step, target.copy_in(there, here, to.bytes(), tokens_of(step)));
+    if (target.on_host())
+      return add_token(step, source.copy_out(there, here, to.bytes(), tokens_of(step)));
     std::vector<char> host(static_cast<size_t>(from.bytes()));
-    source.copy_out(host.data(), address(step.buffers[1]), from.bytes(), tokens_of(step)).wait();
-    target.copy_in(address(step.buffers[0]), host.data(), to.bytes(), {}).wait();
+    source.copy_out(host.data(), here, from.bytes(), tokens_of(step)).wait();
+    target.copy_in(there, host.data(), to.bytes(), {}).wait();
   }
 };
 

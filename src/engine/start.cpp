@@ -35,6 +35,7 @@ void start_engine() {
     make_storage = make_empty;
     storage_from_bytes = make_from_bytes;
     storage_from_blob = make_from_blob;
+    open_device = [](uint8_t id) { device(id); };
     return true;
   }();
 }

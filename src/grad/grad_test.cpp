@@ -115,7 +115,7 @@ struct Case {
 
 // First and second derivatives of a random mix of the outputs, in every input.
 void check_derivatives(const Case& c) {
-  CAPTURE(c.name);
+  INFO(std::string(c.name));
   std::vector<Input> inputs;
   std::vector<Ref> nodes;
   for (const auto& shape : c.shapes) {

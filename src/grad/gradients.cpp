@@ -22,6 +22,13 @@ bool entered(UOp n) { return !marked_leaf(n) && (is_float(n->dtype) || n->is(Op:
 // Realized from marked leaves: what led to it is gone.
 bool hides_leaves(UOp n) { return n->is(Op::Buffer) && n->arg.storage->from_graph; }
 
+[[noreturn]] void fail_for_realized(UOp n) {
+  fail(ErrorKind::User,
+       text("[", current_method(), "] it depends on a tensor of ", n->shape->count(),
+            " elements that was already realized, whose graph is gone; call ", current_method(),
+            "() before realize/item, or detach() that tensor"));
+}
+
 // The loss keeps every node it walks over alive, so ids stay theirs.
 class Walk {
  public:
@@ -79,9 +86,7 @@ class Walk {
     if (UOp buffer = wanted_buffer(n)) path = marks_[buffer].on_path = true;
     if (entered(n))
       for (uint32_t i = 0; i < n->nsrc && !path; ++i) path = carries(n, i) && on_path(n->src(i));
-    check(path || !hides_leaves(n), "[", current_method(), "] it depends on a tensor of ",
-          n->shape->count(), " elements that was already realized, whose graph is gone; call ",
-          current_method(), "() before realize/item, or detach() that tensor");
+    if (!path && hides_leaves(n)) fail_for_realized(n);
     marks_[n].on_path = path;
   }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "ir/graph.h"
+#include "ir/size_sum.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -211,15 +212,8 @@ std::vector<Dim> elementwise_shape(const Parts& p) {
 }
 
 // Sizes of padded and cut axes; symbolic ones become index expressions of the graph being built.
-Dim add(const Dim& a, const Dim& b) {
-  if (!a.is_symbolic() && !b.is_symbolic()) return a.size + b.size;
-  return index_expression(Op::Add, a, b);
-}
-Dim sub(const Dim& a, const Dim& b) {
-  if (!a.is_symbolic() && !b.is_symbolic()) return a.size - b.size;
-  if (!b.is_symbolic() && b.size == 0) return a;
-  return index_expression(Op::Add, a, index_expression(Op::Mul, b, Dim(-1)));
-}
+Dim add(const Dim& a, const Dim& b) { return size_sum(a, 1, b, index_expression); }
+Dim sub(const Dim& a, const Dim& b) { return size_sum(a, -1, b, index_expression); }
 
 }  // namespace
 

@@ -22,9 +22,10 @@ std::string normalise_one(std::string_view name) {
   std::string out;
   for (char c : name) out += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   size_t colon = out.find(':');
-  std::string_view number = colon == std::string::npos ? "0" : std::string_view(out).substr(colon + 1);
+  std::string_view number =
+      colon == std::string::npos ? "0" : std::string_view(out).substr(colon + 1);
   bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
-  check(!out.empty() && out[0] >= 'A' && out[0] <= 'Z' && digits, "'", name,
+  check(!out.empty() && out[0] >= 'A' && out[0] <= 'Z' && digits, "[device] '", name,
         "' is no device name; write for example CPU or CPU:1");
   if (number.find_first_not_of('0') == std::string_view::npos) return out.substr(0, colon);
   return out;

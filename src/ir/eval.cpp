@@ -72,6 +72,9 @@ uint64_t threefry(uint64_t counter, uint64_t key) {
 }
 
 static Scalar eval_cast(DType dtype, const Scalar& a) {
+  // Narrow floats are made from f32 only, as in PyTorch: what lacks them rounds the same way.
+  if (is_float(dtype) && row(dtype).bits < 32 && a.dtype == DType::f64)
+    return scalar(dtype, round_to(DType::f32, a.f));
   if (is_float(a.dtype)) return scalar(dtype, a.f);
   if (a.dtype == DType::u64 && is_float(dtype)) {
     uint64_t u = bits(a.i);

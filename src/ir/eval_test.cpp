@@ -81,6 +81,11 @@ TEST_CASE("eval: an integer reaches f32 with one rounding") {
   CHECK(eval(Op::Cast, DType::f32, src).f == static_cast<float>(src[0].i));
 }
 
+TEST_CASE("eval: f64 reaches f16 through f32") {
+  Scalar src[] = {scalar(DType::f64, 1 + 0x1p-11 + 0x1p-40)};
+  CHECK(eval(Op::Cast, DType::f16, src).f == 1);
+}
+
 TEST_CASE("eval: floats are IEEE in their own width") {
   CHECK(floats(Op::Add, DType::f32, 1, 0x1p-24) == 1);
   CHECK(floats(Op::Add, DType::f16, 2048, 1) == 2048);

@@ -31,7 +31,7 @@ Table& table() {
 }
 
 std::string place_of_open_call() {
-  if (!open_call.file) return "";
+  if (!open_call.file || !open_call.line) return "";
   return text(" (", open_call.file, ":", open_call.line, ")");
 }
 [[maybe_unused]] const bool hooked = (error_place = place_of_open_call, true);

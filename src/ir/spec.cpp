@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "ir/print.h"
+#include "ir/program.h"
 
 namespace mote {
 
@@ -207,11 +208,7 @@ const SpecRule kernel_rules[] = {
      }},
 };
 
-bool is_tile_range(const Node* n) {
-  if (n->op != Op::Range) return false;
-  const Role r = range_role(n);
-  return r == Role::Upcast || r == Role::Unroll || r == Role::Lane;
-}
+bool is_tile_range(const Node* n) { return n->op == Op::Range && is_tile(range_role(n)); }
 
 bool is_register(UOp u) {
   while (u->is(Op::After)) u = u->src(0);

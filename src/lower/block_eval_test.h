@@ -12,7 +12,8 @@
 
 namespace mote {
 
-// Input number `slot`: what a kernel reads from memory.
+// Input number `slot`: what a kernel reads from memory. (A Range is the input kRanges + its slot.)
+constexpr int kRanges = 64;
 inline UOp input(int slot, DType dtype) {
   return make(Op::Load, dtype, {make(Op::Index, dtype, {param(slot, dtype, 1), index(0)})});
 }
@@ -25,32 +26,44 @@ class BlockEval {
   explicit BlockEval(UOp result) : root_(result) {
     for (UOp n : toposort(result)) {
       if (n->is(Op::Param) || n->is(Op::Index)) continue;
-      if (n->is(Op::Const) && n->dtype == DType::index) continue;
       at_[n.get()].resize(kBlock * 8);
-      if (n->is(Op::Const)) fill(n);
-      else if (n->is(Op::Load)) inputs_[static_cast<int>(n->src(0)->src(0)->ints(0))] = n;
-      else order_.push_back(n);
+      if (n->is(Op::Const))
+        fill(n);
+      else if (n->is(Op::Range))
+        inputs_[kRanges + range_slot(n)] = n;
+      else if (n->is(Op::Load))
+        inputs_[static_cast<int>(n->src(0)->src(0)->ints(0))] = n;
+      else
+        order_.push_back(n);
     }
   }
   template <class T>
-  T* input(int slot) { return data<T>(inputs_.at(slot)); }
+  T* input(int slot) {
+    return data<T>(inputs_.at(slot));
+  }
   bool has_input(int slot) const { return inputs_.count(slot) != 0; }
   template <class T>
-  const T* result() { return data<T>(root_); }
+  const T* result() {
+    return data<T>(root_);
+  }
   size_t ops() const { return order_.size(); }
 
   void run() {
     for (UOp n : order_)
       if (!run_fast(n)) run_slow(n);
   }
-  // The same by ir/eval alone.
+  // The same by ir/eval alone. Counts what a renderer's plain op would not survive.
   void run_reference() {
     for (UOp n : order_) run_slow(n);
   }
+  size_t unsafe() const { return unsafe_; }
+  UOp unsafe_node() const { return unsafe_node_; }
 
  private:
   template <class T>
-  T* data(UOp n) { return reinterpret_cast<T*>(at_.at(n.get()).data()); }
+  T* data(UOp n) {
+    return reinterpret_cast<T*>(at_.at(n.get()).data());
+  }
 
   Scalar read(UOp n, int i) {
     const void* p = data<char>(n) + i * size_of(n->dtype);
@@ -59,8 +72,10 @@ class BlockEval {
   }
   void write(UOp n, int i, const Scalar& v) {
     void* p = data<char>(n) + i * size_of(n->dtype);
-    if (is_float(n->dtype)) store_float(n->dtype, p, v.f);
-    else store_int(n->dtype, p, v.i);
+    if (is_float(n->dtype))
+      store_float(n->dtype, p, v.f);
+    else
+      store_int(n->dtype, p, v.i);
   }
   void fill(UOp n) {
     for (int i = 0; i < kBlock; ++i) write(n, i, scalar_of(n));
@@ -75,7 +90,32 @@ class BlockEval {
     for (int i = 0; i < kBlock; ++i) {
       Scalar src[3];
       for (uint32_t s = 0; s < n->nsrc; ++s) src[s] = read(n->src(s), i);
+      if (!is_plain(n, src)) {
+        ++unsafe_;
+        unsafe_node_ = n;
+      }
       write(n, i, eval(n->op, n->dtype, {src, n->nsrc}));
+    }
+  }
+
+  static bool is_plain(UOp n, const Scalar* src) {
+    const DType d = n->dtype;
+    switch (n->op) {
+      case Op::IDiv:
+      case Op::IMod:
+        return src[1].i != 0 && !(is_signed(d) && src[1].i == -1 && src[0].i == row(d).lo);
+      case Op::FloorDiv:
+      case Op::FloorMod: return false;
+      case Op::Shl:
+      case Op::Shr: return src[1].i >= 0 && src[1].i < row(d).bits;
+      case Op::Cast: {
+        if (!is_float(src[0].dtype) || is_float(d)) return true;
+        if (d == DType::boolean) return false;
+        double end = std::ldexp(1.0, row(d).bits - is_signed(d));
+        double whole = std::trunc(src[0].f);
+        return whole < end && whole >= (is_signed(d) ? -end : 0);
+      }
+      default: return true;
     }
   }
 
@@ -158,7 +198,8 @@ class BlockEval {
     return false;
   }
 
-  UOp root_;
+  UOp root_, unsafe_node_;
+  size_t unsafe_ = 0;
   std::vector<UOp> order_;
   std::map<const Node*, std::vector<char>> at_;
   std::map<int, UOp> inputs_;

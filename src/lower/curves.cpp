@@ -10,10 +10,11 @@
 
 namespace mote {
 
-Real Real::of(DType type, bool fma) {
-  if (type == DType::f32) return {type, DType::u32, DType::i32, 23, 127, fma};
+Real Real::of(DType type, const Target& target) {
+  const bool has_double = target.has(DType::f64);
+  if (type == DType::f32) return {type, DType::u32, DType::i32, 23, 127, target.fma, has_double};
   ensure(type == DType::f64, "a curve of ", type);
-  return {type, DType::u64, DType::i64, 52, 1023, fma};
+  return {type, DType::u64, DType::i64, 52, 1023, target.fma, false};
 }
 
 UOp Real::mad(UOp a, UOp b, UOp c) const {
@@ -21,7 +22,9 @@ UOp Real::mad(UOp a, UOp b, UOp c) const {
 }
 
 UOp Real::fused(UOp a, UOp b, UOp c) const {
-  return type == DType::f32 ? make(Op::MulAdd, type, {a, b, c}) : mad(a, b, c);
+  if (fma || !through_double) return mad(a, b, c);
+  auto wide = [](UOp x) { return cast(x, DType::f64); };
+  return cast(wide(a) * wide(b) + wide(c), type);
 }
 
 UOp Real::polynomial(UOp x, Coefficients c) const {
@@ -30,9 +33,11 @@ UOp Real::polynomial(UOp x, Coefficients c) const {
   return sum;
 }
 
-UOp Real::sign_bit(UOp x) const {
-  return as_bits(x) & word(int64_t{1} << (row(type).bits - 1));
+UOp Real::precise_polynomial(UOp x, Coefficients c) const {
+  return fused(polynomial(x, c.subspan(1)), x, number(c[0]));
 }
+
+UOp Real::sign_bit(UOp x) const { return as_bits(x) & word(int64_t{1} << (row(type).bits - 1)); }
 UOp Real::magnitude(UOp x) const {
   return as_float(as_bits(x) & word((uint64_t{1} << (row(type).bits - 1)) - 1));
 }
@@ -43,18 +48,18 @@ namespace {
 // What differs between the two widths. Polynomials are minimax fits in relative error of the
 // result, their coefficients rounded to the type.
 struct CurveTable {
-  Coefficients exp;         // (e^r - 1 - r) / r^2 on |r| <= ln2 / 2
-  Coefficients exp2;        // (2^r - 1) / r on |r| <= 1/2
-  Coefficients log;         // (log(1 + f) - f) / f^2 on sqrt(1/2) <= 1 + f <= sqrt(2)
-  Coefficients log2;        // log2(1 + f) / f - 1, ditto
-  Coefficients tanh;        // (tanh(x) / x - 1) / s in s = x^2 below tanh_split
-  Coefficients erf;         // erf(x) / x - 1 in s below erf_split
-  Coefficients erfc;        // log2(erfc(x)) / x between erf_split and erf_end
+  Coefficients exp;   // (e^r - 1 - r) / r^2 on |r| <= ln2 / 2
+  Coefficients exp2;  // (2^r - 1) / r on |r| <= 1/2
+  Coefficients log;   // (log(1 + f) - f) / f^2 on sqrt(1/2) <= 1 + f <= sqrt(2)
+  Coefficients log2;  // log2(1 + f) / f - 1, ditto
+  Coefficients tanh;  // (tanh(x) / x - 1) / s in s = x^2 below tanh_split
+  Coefficients erf;   // erf(x) / x - 1 in s below erf_split
+  Coefficients erfc;  // log2(erfc(x)) / x between erf_split and erf_end
   double tanh_split, erf_split;
   double tanh_end, erf_end;                 // from these on, the result is 1
   double exp_lo, exp_hi, exp2_lo, exp2_hi;  // from these on, the result is 0 or inf
-  double ln2_hi, ln2_lo;    // hi times any exponent is exact
-  double integer_shift;     // 1.5 * 2^mantissa: adding it rounds to an integer in the low bits
+  double ln2_hi, ln2_lo;                    // hi times any exponent is exact
+  double integer_shift;  // 1.5 * 2^mantissa: adding it rounds to an integer in the low bits
 };
 
 // clang-format off
@@ -70,13 +75,13 @@ constexpr double log2_f32[] = {
     0x1.c551dap-2, -0x1.715476p-1, 0x1.ec7086p-2, -0x1.7154d6p-2, 0x1.277fc2p-2, -0x1.ec6244p-3,
     0x1.a3efcep-3, -0x1.6fd5f2p-3, 0x1.61ba24p-3, -0x1.530b5cp-3, 0x1.773634p-4};
 constexpr double tanh_f32[] = {
-    -0x1.55554ep-2, 0x1.110f38p-3, -0x1.b9ca4ep-5, 0x1.62f1cap-6, -0x1.0ed7a8p-7, 0x1.529d4cp-9,
-    -0x1.ddd836p-12};
+    -0x1.555542p-2, 0x1.110cfp-3, -0x1.b980ecp-5, 0x1.60d676p-6, -0x1.070d72p-7, 0x1.3662d2p-9,
+    -0x1.8e184ap-12};
 constexpr double erf_f32[] = {
-    0x1.06eba8p-3, -0x1.81272ep-2, 0x1.ce2984p-4, -0x1.b7bbdep-6, 0x1.522ee4p-8, -0x1.9727bcp-11,
-    0x1.28468cp-14};
+    0x1.06eba8p-3, -0x1.81273ep-2, 0x1.ce2ce6p-4, -0x1.b7f71ap-6, 0x1.53f224p-8, -0x1.a3515ep-11,
+    0x1.4771fep-14};
 constexpr double erfc_f32[] = {
-    -0x1.a0be8ap+0, -0x1.d5e518p-1, -0x1.357284p-3, 0x1.0abb6cp-5, -0x1.26f6b8p-8, 0x1.32ffd8p-12};
+    -0x1.a0c80ep+0, -0x1.d5a9c2p-1, -0x1.3694acp-3, 0x1.0d7242p-5, -0x1.2d532ep-8, 0x1.3eaa44p-12};
 
 constexpr double exp_f64[] = {
     0x1p-1, 0x1.555555555555bp-3, 0x1.5555555555502p-5, 0x1.111111110ec34p-7,
@@ -116,23 +121,46 @@ constexpr double erfc_f64[] = {
     -0x1.abf7a43fcbd8ap-34, 0x1.346511be044fp-39};
 // clang-format on
 
-constexpr CurveTable table_f32 = {
-    .exp = exp_f32, .exp2 = exp2_f32, .log = log_f32, .log2 = log2_f32, .tanh = tanh_f32,
-    .erf = erf_f32, .erfc = erfc_f32, .tanh_split = 0.9, .erf_split = 1.125, .tanh_end = 9.5,
-    .erf_end = 4,
-    .exp_lo = -104, .exp_hi = 89, .exp2_lo = -151, .exp2_hi = 129,
-    .ln2_hi = 0x1.62e4p-1, .ln2_lo = 0x1.7f7d1cp-20, .integer_shift = 0x1.8p23};
-constexpr CurveTable table_f64 = {
-    .exp = exp_f64, .exp2 = exp2_f64, .log = log_f64, .log2 = log2_f64, .tanh = tanh_f64,
-    .erf = erf_f64, .erfc = erfc_f64, .tanh_split = 0.6, .erf_split = 1, .tanh_end = 20,
-    .erf_end = 6,
-    .exp_lo = -746, .exp_hi = 710, .exp2_lo = -1076, .exp2_hi = 1025,
-    .ln2_hi = 0x1.62e42feep-1, .ln2_lo = 0x1.a39ef35793c76p-33, .integer_shift = 0x1.8p52};
+constexpr CurveTable table_f32 = {.exp = exp_f32,
+                                  .exp2 = exp2_f32,
+                                  .log = log_f32,
+                                  .log2 = log2_f32,
+                                  .tanh = tanh_f32,
+                                  .erf = erf_f32,
+                                  .erfc = erfc_f32,
+                                  .tanh_split = 0.975,
+                                  .erf_split = 1,
+                                  .tanh_end = 9.5,
+                                  .erf_end = 4,
+                                  .exp_lo = -104,
+                                  .exp_hi = 89,
+                                  .exp2_lo = -151,
+                                  .exp2_hi = 129,
+                                  .ln2_hi = 0x1.62e4p-1,
+                                  .ln2_lo = 0x1.7f7d1cp-20,
+                                  .integer_shift = 0x1.8p23};
+constexpr CurveTable table_f64 = {.exp = exp_f64,
+                                  .exp2 = exp2_f64,
+                                  .log = log_f64,
+                                  .log2 = log2_f64,
+                                  .tanh = tanh_f64,
+                                  .erf = erf_f64,
+                                  .erfc = erfc_f64,
+                                  .tanh_split = 0.6,
+                                  .erf_split = 1,
+                                  .tanh_end = 20,
+                                  .erf_end = 6,
+                                  .exp_lo = -746,
+                                  .exp_hi = 710,
+                                  .exp2_lo = -1076,
+                                  .exp2_hi = 1025,
+                                  .ln2_hi = 0x1.62e42feep-1,
+                                  .ln2_lo = 0x1.a39ef35793c76p-33,
+                                  .integer_shift = 0x1.8p52};
 
 class Curves {
  public:
-  Curves(const Real& real)
-      : real_(real), table_(real.type == DType::f32 ? table_f32 : table_f64) {}
+  Curves(const Real& real) : real_(real), table_(real.type == DType::f32 ? table_f32 : table_f64) {}
 
   UOp exp(UOp x) const {
     x = clamp(x, table_.exp_lo, table_.exp_hi);
@@ -158,7 +186,7 @@ class Curves {
 
   UOp log2(UOp x) const {
     Parts p = parts(x);
-    UOp slope = real_.polynomial(p.fraction, table_.log2);
+    UOp slope = real_.precise_polynomial(p.fraction, table_.log2);
     return at_edges_of_log(x, real_.fused(p.fraction, slope, p.fraction) + p.exponent);
   }
 
@@ -166,24 +194,23 @@ class Curves {
   // 2^n z is exact, so the denominator rounds once.
   UOp tanh(UOp x) const {
     UOp a = real_.magnitude(x), square = a * a;
-    UOp near = real_.mad(a * square, real_.polynomial(square, table_.tanh), a);
+    UOp near = real_.fused(a * square, real_.polynomial(square, table_.tanh), a);
     UOp top = clamp_above(a, table_.tanh_end);
     Split s = split_exp(top + top);
     UOp slope = real_.mad(real_.polynomial(s.rest, table_.exp), s.rest, number(1));
     UOp power = exponent_to_float(s.shifted);
     UOp below = real_.mad(power, slope * s.rest, power + number(1));
     UOp far = number(1) + binary(Op::Div, number(-2), below);
-    return real_.with_sign(where(lt(a, number(table_.tanh_split)), near, far),
-                           real_.sign_bit(x));
+    return real_.with_sign(where(lt(a, number(table_.tanh_split)), near, far), real_.sign_bit(x));
   }
 
   // 1 - 2^log2(erfc(a)) where that loses nothing, else an odd polynomial. The logarithm is large
   // against its distance from an integer, so that distance is taken from the unrounded product.
   UOp erf(UOp x) const {
     UOp a = real_.magnitude(x);
-    UOp near = real_.fused(a, real_.polynomial(a * a, table_.erf), a);
+    UOp near = real_.fused(a, real_.precise_polynomial(a * a, table_.erf), a);
     UOp top = clamp_above(a, table_.erf_end);
-    UOp slope = real_.polynomial(top, table_.erfc);
+    UOp slope = real_.precise_polynomial(top, table_.erfc);
     UOp shifted = real_.mad(slope, top, number(table_.integer_shift));
     UOp rest = real_.fused(slope, top, -(shifted + number(-table_.integer_shift)));
     UOp power = exponent_to_float(real_.as_bits(shifted));
@@ -242,7 +269,8 @@ class Curves {
     UOp small = lt(x, number(std::ldexp(1.0, 1 - real_.bias)));  // subnormal, or out of the domain
     UOp normal = where(small, x * number(static_cast<double>(implicit)), x);
     UOp bits = make(Op::Bitcast, real_.ints, {normal});
-    UOp low = make(Op::Bitcast, real_.ints, {number(M_SQRT1_2)});
+    // Just above sqrt(1/2), so that log2 never comes out below 1/2 by cancellation.
+    UOp low = make(Op::Bitcast, real_.ints, {number(0x1.6a09e8p-1)});
     UOp exponent = (bits - low) & constant(real_.ints, -implicit);
     UOp fraction = make(Op::Bitcast, real_.type, {bits - exponent}) + number(-1);
     UOp n = cast(binary(Op::Shr, exponent, constant(real_.ints, real_.mantissa)), DType::i32);
@@ -262,10 +290,10 @@ class Curves {
 
 }  // namespace
 
-UOp decompose_curve(Op op, UOp x, bool fma) {
+UOp decompose_curve(Op op, UOp x, const Target& target) {
   if (is_float(x->dtype) && row(x->dtype).bits < 32)
-    return cast(decompose_curve(op, cast(x, DType::f32), fma), x->dtype);
-  const Real real = Real::of(x->dtype, fma);
+    return cast(decompose_curve(op, cast(x, DType::f32), target), x->dtype);
+  const Real real = Real::of(x->dtype, target);
   const Curves curves(real);
   switch (op) {
     case Op::Exp: return curves.exp(x);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lower/curves.h"
+#include "lower/decompose.h"
 
 namespace mote {
 
@@ -20,12 +21,15 @@ constexpr uint64_t two_over_pi[] = {
 // Minimax in relative error on |r| <= pi/4, in s = r^2: (sin(r) / r - 1) / s and (cos(r) - 1) / s.
 constexpr double sin_f32[] = {-0x1.555546p-3, 0x1.110778p-7, -0x1.9953fcp-13};
 constexpr double cos_f32[] = {-0x1p-1, 0x1.55554ap-5, -0x1.6c0c28p-10, 0x1.99e80cp-16};
-constexpr double sin_f64[] = {
-    -0x1.5555555555548p-3, 0x1.111111110f7c8p-7, -0x1.a01a019bfcdep-13, 0x1.71de3566de001p-19,
-    -0x1.ae5e59cb1d286p-26, 0x1.5d8f966915928p-33};
-constexpr double cos_f64[] = {
-    -0x1p-1, 0x1.5555555555539p-5, -0x1.6c16c16c13b96p-10, 0x1.a01a019b2c389p-16,
-    -0x1.27e4f72a9a00ep-22, 0x1.1ee96c3b475e2p-29, -0x1.8f74fe7b8c103p-37};
+constexpr double sin_f64[] = {-0x1.5555555555548p-3, 0x1.111111110f7c8p-7,   -0x1.a01a019bfcdep-13,
+                              0x1.71de3566de001p-19, -0x1.ae5e59cb1d286p-26, 0x1.5d8f966915928p-33};
+constexpr double cos_f64[] = {-0x1p-1,
+                              0x1.5555555555539p-5,
+                              -0x1.6c16c16c13b96p-10,
+                              0x1.a01a019b2c389p-16,
+                              -0x1.27e4f72a9a00ep-22,
+                              0x1.1ee96c3b475e2p-29,
+                              -0x1.8f74fe7b8c103p-37};
 
 // x = quadrant * pi/2 + rest, |rest| <= pi/4; the quadrant is a u32, known modulo 4.
 struct Reduced {
@@ -35,13 +39,11 @@ struct Reduced {
 UOp word(uint64_t v) { return constant(DType::u64, static_cast<int64_t>(v)); }
 UOp wide(UOp x) { return cast(x, DType::u64); }
 UOp low_half(UOp x) { return cast(x, DType::u32); }
-UOp shl(UOp a, int by) { return binary(Op::Shl, a, constant(a->dtype, by)); }
-UOp shr(UOp a, int by) { return binary(Op::Shr, a, constant(a->dtype, by)); }
 
 // The 64 bits of a, b (one 128-bit word) that begin at bit `at`, which is below 64.
 UOp funnel(UOp a, UOp b, UOp at) {
   UOp rest = binary(Op::Xor, at, word(63));  // 63 - at; b moves 64 - at, in two steps when at is 0
-  return binary(Op::Shl, a, at) | binary(Op::Shr, shr(b, 1), rest);
+  return binary(Op::Shl, a, at) | binary(Op::Shr, shift_right(b, 1), rest);
 }
 
 // The 32-bit words 2/pi = 0.w1 w2 w3 ... in pairs from word i on; w0 = 0 stands before the point.
@@ -57,9 +59,8 @@ uint64_t two_words(int i) {
 // begins at bit exponent + 7; what stands before it only adds multiples of 4.
 Reduced reduce_f32(const Real& real, UOp a) {
   UOp bits = real.as_bits(a);
-  UOp start = shr(bits, 23) + constant(DType::u32, 7 - 127);
-  UOp mantissa =
-      wide((bits & constant(DType::u32, 0x7fffff)) | constant(DType::u32, 0x800000));
+  UOp start = shift_right(bits, 23) + constant(DType::u32, 7 - 127);
+  UOp mantissa = wide((bits & constant(DType::u32, 0x7fffff)) | constant(DType::u32, 0x800000));
   UOp first = word(two_words(4)), second = word(two_words(6));
   for (int i = 3; i >= 0; --i) {
     UOp here = lt(start, constant(DType::u32, 32 * (i + 1)));
@@ -67,14 +68,14 @@ Reduced reduce_f32(const Real& real, UOp a) {
     second = where(here, word(two_words(i + 2)), second);
   }
   UOp at = wide(start & constant(DType::u32, 31));
-  UOp last = shr(binary(Op::Shl, second, at), 32);
-  UOp product = mantissa * funnel(first, second, at) + shr(mantissa * last, 32);
-  UOp quadrant = low_half(shr(product + word(uint64_t{1} << 61), 62));
+  UOp last = shift_right(binary(Op::Shl, second, at), 32);
+  UOp product = mantissa * funnel(first, second, at) + shift_right(mantissa * last, 32);
+  UOp quadrant = low_half(shift_right(product + word(uint64_t{1} << 61), 62));
   // The signed fraction: 24 bits that a float holds exactly, then 31 more.
-  UOp fraction = shl(product, 2);
-  UOp head = make(Op::Bitcast, DType::i32, {low_half(shr(fraction, 32))});
+  UOp fraction = shift_left(product, 2);
+  UOp head = make(Op::Bitcast, DType::i32, {low_half(shift_right(fraction, 32))});
   head = cast(head & constant(DType::i32, -256), DType::f32);
-  UOp tail = low_half(shr(fraction, 9)) & constant(DType::u32, 0x7fffffff);
+  UOp tail = low_half(shift_right(fraction, 9)) & constant(DType::u32, 0x7fffffff);
   tail = cast(make(Op::Bitcast, DType::i32, {tail}), DType::f32);
   UOp rest = real.mad(head, real.number(-0x1.777a5cp-25 * 0x1p-32),
                       tail * real.number(0x1.921fb6p+0 * 0x1p-55));
@@ -84,10 +85,10 @@ Reduced reduce_f32(const Real& real, UOp a) {
 // The high half of a * b, a below 2^53.
 UOp multiply_high(UOp a, UOp b) {
   UOp mask = word(0xffffffff);
-  UOp a0 = a & mask, a1 = shr(a, 32), b0 = b & mask, b1 = shr(b, 32);
-  UOp middle = a1 * b0 + shr(a0 * b0, 32);
+  UOp a0 = a & mask, a1 = shift_right(a, 32), b0 = b & mask, b1 = shift_right(b, 32);
+  UOp middle = a1 * b0 + shift_right(a0 * b0, 32);
   UOp other = a0 * b1 + (middle & mask);
-  return a1 * b1 + shr(middle, 32) + shr(other, 32);
+  return a1 * b1 + shift_right(middle, 32) + shift_right(other, 32);
 }
 
 // Four consecutive words of 0, two_over_pi..., from word k on, k <= 16: shift the table by the bits
@@ -107,21 +108,21 @@ std::array<UOp, 4> window(UOp k) {
 // As reduce_f32 with a window of 192 bits and a product of 128, in units of 2^-126 quadrants.
 Reduced reduce_f64(const Real& real, UOp a) {
   UOp bits = real.as_bits(a);
-  UOp start = low_half(shr(bits, 52)) + constant(DType::u32, 10 - 1023);
+  UOp start = low_half(shift_right(bits, 52)) + constant(DType::u32, 10 - 1023);
   UOp mantissa = (bits & word((uint64_t{1} << 52) - 1)) | word(uint64_t{1} << 52);
-  auto [t0, t1, t2, t3] = window(shr(start, 6) & constant(DType::u32, 31));
+  auto [t0, t1, t2, t3] = window(shift_right(start, 6) & constant(DType::u32, 31));
   UOp at = wide(start & constant(DType::u32, 63));
   UOp middle = funnel(t1, t2, at), low = mantissa * middle;
   UOp low_sum = low + multiply_high(mantissa, funnel(t2, t3, at));
-  UOp high = mantissa * funnel(t0, t1, at) + multiply_high(mantissa, middle) +
-             wide(lt(low_sum, low));
-  UOp quadrant = low_half(shr(high + word(uint64_t{1} << 61), 62));
+  UOp high =
+      mantissa * funnel(t0, t1, at) + multiply_high(mantissa, middle) + wide(lt(low_sum, low));
+  UOp quadrant = low_half(shift_right(high + word(uint64_t{1} << 61), 62));
   // The signed fraction as four words of 32 bits, summed into two floats.
-  UOp fraction = shl(high, 2) | shr(low_sum, 62), below = shl(low_sum, 2);
-  UOp w0 = make(Op::Bitcast, DType::i32, {low_half(shr(fraction, 32))});
+  UOp fraction = shift_left(high, 2) | shift_right(low_sum, 62), below = shift_left(low_sum, 2);
+  UOp w0 = make(Op::Bitcast, DType::i32, {low_half(shift_right(fraction, 32))});
   auto as_real = [&](UOp w) { return cast(w, DType::f64); };
   UOp f0 = as_real(w0) * real.number(0x1p32), f1 = as_real(low_half(fraction));
-  UOp f2 = as_real(low_half(shr(below, 32))) * real.number(0x1p-32);
+  UOp f2 = as_real(low_half(shift_right(below, 32))) * real.number(0x1p-32);
   UOp f3 = as_real(low_half(below)) * real.number(0x1p-64);
   UOp head = f0 + f1, tail = (f1 - (head - f0)) + (f2 + f3);
   UOp unit = real.number(M_PI_2 * 0x1p-64);
@@ -146,7 +147,7 @@ UOp decompose_sine(Op op, const Real& real, UOp x) {
   UOp cosine = real.mad(square, real.polynomial(square, cos_tail), real.number(1));
   UOp even = eq(quadrant & constant(DType::u32, 1), constant(DType::u32, 0));
   UOp sign = cast(quadrant & constant(DType::u32, 2), real.bits);
-  sign = shl(sign, row(real.type).bits - 2);
+  sign = shift_left(sign, row(real.type).bits - 2);
   if (op == Op::Sin) sign = binary(Op::Xor, sign, real.sign_bit(x));
   UOp y = binary(Op::Xor, real.as_bits(where(even, sine, cosine)), sign);
   return where(lt(a, real.number(INFINITY)), real.as_float(y), real.number(NAN));

@@ -14,8 +14,9 @@ namespace mote {
 namespace {
 
 UOp identity(Op op, DType d) {
-  if (op == Op::Add) return constant(d, 0);
+  if (op == Op::Add || op == Op::Or || op == Op::Xor) return constant(d, 0);
   if (op == Op::Mul) return constant(d, 1);
+  if (op == Op::And) return constant(d, -1);
   const bool most = op == Op::Min;  // the identity of Min is the largest value
   if (is_float(d)) return constant(d, most ? HUGE_VAL : -HUGE_VAL);
   if (d == DType::u64) return make(Op::Const, d, {}, Arg::of(most ? int64_t{-1} : int64_t{0}));

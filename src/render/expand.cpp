@@ -41,11 +41,11 @@ class Expander {
   // How one Load or Store walks memory.
   struct Access {
     UOp position;
-    UOp gate;              // may be empty
+    UOp gate;  // may be empty
     int slot;
     DType dtype;
-    TileSet linear;        // ranges that only move the address by a constant
-    TileSet position_open; // the others the position depends on
+    TileSet linear;         // ranges that only move the address by a constant
+    TileSet position_open;  // the others the position depends on
     bool lane_step_known;
     int64_t lane_step;
   };
@@ -56,8 +56,14 @@ class Expander {
     UOp position = index->src(1);
     const Steps& steps = tiles_.steps(position);
     const TileSet all = tiles_.of(position);
-    Access a{position, gate, static_cast<int>(memory->ints(0)), index->dtype,
-             all & ~steps.nonlinear, all & steps.nonlinear, true, 0};
+    Access a{position,
+             gate,
+             static_cast<int>(memory->ints(0)),
+             index->dtype,
+             all & ~steps.nonlinear,
+             all & steps.nonlinear,
+             true,
+             0};
     if (TileSet lane = tiles_.lane()) {
       a.lane_step_known = !(lane & steps.nonlinear);
       a.lane_step = steps.of(std::countr_zero(lane));
@@ -132,10 +138,14 @@ class Expander {
       Form& f = forms_[u][i];
       f.values.clear();
       f.splats.clear();
-      if (u->is(Op::Reduce)) write_reduce(u, f);
-      else if (!u->is(Op::Load)) write_alu(u, f);
-      else if (u->src(0)->is(Op::Index)) write_load(u, f);
-      else write_read(u, f);
+      if (u->is(Op::Reduce))
+        write_reduce(u, f);
+      else if (!u->is(Op::Load))
+        write_alu(u, f);
+      else if (u->src(0)->is(Op::Index))
+        write_load(u, f);
+      else
+        write_read(u, f);
       add_splats(f);
     }
   }
@@ -371,7 +381,8 @@ class Expander {
       if (!u->is(Op::Var) || !forms_.has(u)) continue;
       auto same = [&](UOp v) { return v->arg.object == u->arg.object; };
       const auto found = std::ranges::find_if(program_.vars, same);
-      ensure(found != program_.vars.end(), "render: the program does not list ", u->arg.object->str);
+      ensure(found != program_.vars.end(), "render: the program does not list ",
+             u->arg.object->str);
       define(u, writer_.var(static_cast<int>(found - program_.vars.begin()), u->dtype));
     }
   }

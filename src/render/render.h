@@ -6,7 +6,7 @@
 // without one they are ignored. Different slots never overlap; memory need not be aligned.
 //
 // Both renderers share one expansion (expand.h) and compute the same values:
-//  - Integers wrap; shifts, divisions and float-to-int conversions are plain: lower/ made them safe.
+//  - Integers wrap; shifts, divisions, float-to-int conversions are plain: lower/ made them safe.
 //  - Floats are IEEE, op by op. Where the target has FMA, an f32 or f64 Add may fuse with a
 //    Mul. MulAdd always rounds once.
 //  - Max and Min give NaN if either operand is; of two zeros, either.
@@ -26,8 +26,8 @@ namespace mote {
 // lacks of them LLVM replaces by calls of its own, so give it those the CPU converts.
 std::string render_llvm(const Program& program, const Target& target);
 
-// C11 with GNU vector types, for runtime/c_compiler.h. Knows no narrow floats: compilers disagree on
-// whether and how they have them.
+// C11 with GNU vector types, for runtime/c_compiler.h. Knows no narrow floats: compilers disagree
+// on whether and how they have them.
 std::string render_c(const Program& program, const Target& target);
 
 }  // namespace mote

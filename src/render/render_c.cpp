@@ -66,9 +66,18 @@ struct Spelling {
   const char* infix;
 };
 constexpr Spelling spellings[] = {
-    {Op::Add, "+"}, {Op::Mul, "*"}, {Op::Div, "/"}, {Op::IDiv, "/"}, {Op::IMod, "%"},
-    {Op::And, "&"}, {Op::Or, "|"},  {Op::Xor, "^"}, {Op::Shl, "<<"}, {Op::Shr, ">>"},
-    {Op::Lt, "<"},  {Op::Eq, "=="},
+    {Op::Add,  "+" },
+    {Op::Mul,  "*" },
+    {Op::Div,  "/" },
+    {Op::IDiv, "/" },
+    {Op::IMod, "%" },
+    {Op::And,  "&" },
+    {Op::Or,   "|" },
+    {Op::Xor,  "^" },
+    {Op::Shl,  "<<"},
+    {Op::Shr,  ">>"},
+    {Op::Lt,   "<" },
+    {Op::Eq,   "=="},
 };
 
 const char* infix(Op op) {
@@ -131,8 +140,7 @@ class CWriter : public Writer {
       default: break;
     }
     const Value& b = src[1];
-    const bool wraps = is_int(dtype) && !exact &&
-                       (op == Op::Add || op == Op::Mul || op == Op::Shl);
+    const bool wraps = is_int(dtype) && !exact && (op == Op::Add || op == Op::Mul || op == Op::Shl);
     const std::string left = wraps ? wrapping(a) : a.text;
     const std::string right = wraps && op != Op::Shl ? wrapping(b)
                               : wraps && a.lanes > 1 ? text("(", unsigned_name(b), ")", b.text)
@@ -203,14 +211,16 @@ class CWriter : public Writer {
     const DType d = memory_type(v.dtype);
     if (gate && gate->lanes > 1) {
       for (int l = 0; l < v.lanes; ++l)
-        line("if (", gate_lane(*gate, l), ") ", place.address, "[", place.offset + l, "] = ",
-             v.text, "[", l, "];");
+        line("if (", gate_lane(*gate, l), ") ", place.address, "[", place.offset + l,
+             "] = ", v.text, "[", l, "];");
       return;
     }
     const std::string when = gate ? text("if (", gate->text, ") ") : "";
-    if (v.lanes == 1) line(when, place.address, "[", place.offset, "] = ", v.text, ";");
-    else line(when, "*(", memory(d, v.lanes), "*)(", place.address, " + ", place.offset, ") = ",
-              v.text, ";");
+    if (v.lanes == 1)
+      line(when, place.address, "[", place.offset, "] = ", v.text, ";");
+    else
+      line(when, "*(", memory(d, v.lanes), "*)(", place.address, " + ", place.offset,
+           ") = ", v.text, ";");
   }
 
   std::string function(const std::string& name) const {
@@ -218,8 +228,7 @@ class CWriter : public Writer {
     for (auto [lanes, dtype, unaligned] : types_) out += type_definition(dtype, lanes, unaligned);
     out += text("\n__attribute__((visibility(\"default\")))\nvoid ", name,
                 "(void** buffers, const i64* vars, i64 begin, i64 end) {\n");
-    for (int slot : slots_)
-      out += text("  void* restrict p", slot, " = buffers[", slot, "];\n");
+    for (int slot : slots_) out += text("  void* restrict p", slot, " = buffers[", slot, "];\n");
     return out + entry_ + body_ + "}\n";
   }
 
@@ -322,8 +331,8 @@ class CWriter : public Writer {
     if (a.lanes == 1) return define(DType::boolean, 1, whole);
     if (a.dtype != DType::boolean) return converted(whole, DType::boolean, a.lanes);
     const bool less = how[0] == '<';
-    return define(DType::boolean, a.lanes, less ? text("~", a.text, " & ", b.text)
-                                                : text("~(", a.text, " ^ ", b.text, ")"));
+    return define(DType::boolean, a.lanes,
+                  less ? text("~", a.text, " & ", b.text) : text("~(", a.text, " ^ ", b.text, ")"));
   }
 
   // The same choice as in render_llvm.cpp: a > b ? a : b, and a if a is NaN.
@@ -343,7 +352,9 @@ class CWriter : public Writer {
       std::string args;
       for (const Value& v : src) {
         if (!args.empty()) args += ", ";
-        args += lanes == 1 ? v.text : v.literal ? scalar_literal(*v.literal) : text(v.text, "[", l, "]");
+        args += lanes == 1  ? v.text
+                : v.literal ? scalar_literal(*v.literal)
+                            : text(v.text, "[", l, "]");
       }
       return text(function, "(", args, ")");
     };
@@ -353,7 +364,9 @@ class CWriter : public Writer {
   std::string entry_, body_;
   int next_ = 0, loops_made_ = 0, depth_ = 1;
   std::set<int> slots_;
-  std::set<TypeKey> types_{{1, DType::i64, false}};
+  std::set<TypeKey> types_{
+      {1, DType::i64, false}
+  };
 };
 
 }  // namespace

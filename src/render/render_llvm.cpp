@@ -149,8 +149,8 @@ class LlvmWriter : public Writer {
     switch (op) {
       case Op::Neg:
         if (is_float(dtype)) return define(dtype, a.lanes, "fneg ", typed(a));
-        return define(dtype, a.lanes, "sub ", type(a), " ", literal(scalar(dtype, int64_t{0}), a.lanes).text,
-                      ", ", a.text);
+        return define(dtype, a.lanes, "sub ", type(a), " ",
+                      literal(scalar(dtype, int64_t{0}), a.lanes).text, ", ", a.text);
       case Op::Sqrt: return call("llvm.sqrt", src);
       case Op::Trunc: return call("llvm.trunc", src);
       case Op::MulAdd: return call("llvm.fma", src);
@@ -276,7 +276,8 @@ class LlvmWriter : public Writer {
   std::string function(const std::string& name, int vector_bytes) const {
     std::string out;
     if (zero_bytes_)
-      out += text("@zeros = private constant [", zero_bytes_, " x i8] zeroinitializer, align 64\n\n");
+      out +=
+          text("@zeros = private constant [", zero_bytes_, " x i8] zeroinitializer, align 64\n\n");
     out += text("define void @", name, "(ptr %buffers, ptr %vars, i64 %begin, i64 %end) #0 {\n");
     out += "entry:\n" + entry_;
     for (int slot : slots_) {
@@ -342,8 +343,8 @@ class LlvmWriter : public Writer {
   }
 
   Value cast(const Value& v, DType to) {
-    const Value zero = literal(is_float(v.dtype) ? scalar(v.dtype, 0.0) : scalar(v.dtype, int64_t{0}),
-                               v.lanes);
+    const Value zero =
+        literal(is_float(v.dtype) ? scalar(v.dtype, 0.0) : scalar(v.dtype, int64_t{0}), v.lanes);
     if (to == DType::boolean)
       return define(to, v.lanes, is_float(v.dtype) ? "fcmp une " : "icmp ne ", typed(v), ", ",
                     zero.text);
@@ -351,7 +352,27 @@ class LlvmWriter : public Writer {
     // Between the two 16-bit floats there is no conversion of its own.
     if (is_float(v.dtype) && is_float(to) && row(v.dtype).bits == row(to).bits)
       return cast(cast(v, DType::f32), to);
+    const bool twice = v.dtype == DType::f64 && is_float(to) && row(to).bits == 16;
+    return plain_cast(twice ? to_odd_f32(v) : v, to);
+  }
+  Value plain_cast(const Value& v, DType to) {
     return define(to, v.lanes, conversion(v.dtype, to), " ", typed(v), " to ", type(to, v.lanes));
+  }
+
+  // A double in f32 so that rounding once more is right: cut off, with the last bit set if anything
+  // was lost. (LLVM would call a function for f64 to f16.)
+  Value to_odd_f32(const Value& v) {
+    const int n = v.lanes;
+    auto bits = [&](int64_t i) { return literal(scalar(DType::i32, i), n); };
+    const Value near = plain_cast(v, DType::f32), back = plain_cast(near, DType::f64);
+    const Value pair[] = {back, v};
+    const Value above =
+        compare("fcmp ogt", call("llvm.fabs", {pair, 1}), call("llvm.fabs", {pair + 1, 1}));
+    const Value less = select(above, bits(-1), bits(0)),
+                odd = select(compare("fcmp one", back, v), bits(1), bits(0));
+    const Value cut =
+        define(DType::i32, n, "add ", typed(bitcast(near, DType::i32)), ", ", less.text);
+    return bitcast(define(DType::i32, n, "or ", typed(cut), ", ", odd.text), DType::f32);
   }
 
   Value bitcast(const Value& v, DType to) {

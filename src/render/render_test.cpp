@@ -27,20 +27,20 @@ struct Draft {
   std::vector<UOp> statements;
   Program program;
   int regs = 0;
+  DType index = DType::i64;
 
   UOp add(UOp u) {
     statements.push_back(u);
     return u;
   }
   UOp tile(int slot, int64_t extent, Role role) {
-    return make(Op::Range, DType::i64, {constant(DType::i64, extent)}, range_arg(slot, role));
+    return make(Op::Range, index, {constant(index, extent)}, range_arg(slot, role));
   }
   UOp loop(int slot, UOp extent, Role role = Role::Loop) {
-    if (role == Role::Thread) program.threaded = true;
-    return add(make(Op::Range, DType::i64, {extent}, range_arg(slot, role)));
+    return add(make(Op::Range, index, {extent}, range_arg(slot, role)));
   }
   UOp loop(int slot, int64_t extent, Role role = Role::Loop) {
-    return loop(slot, i64(extent), role);
+    return loop(slot, constant(index, extent), role);
   }
   void end(UOp range) { add(make(Op::End, DType::none, {statements.back(), range})); }
   static UOp i64(int64_t v) { return constant(DType::i64, v); }
@@ -61,8 +61,10 @@ struct Draft {
     value(position);
     value(v);
     UOp place = make(Op::Index, v->dtype, {param(slot, v->dtype, 1 << 20), position});
-    if (!gate) add(make(Op::Store, DType::none, {place, v}));
-    else add(make(Op::Store, DType::none, {place, v, value(gate)}));
+    if (!gate)
+      add(make(Op::Store, DType::none, {place, v}));
+    else
+      add(make(Op::Store, DType::none, {place, v, value(gate)}));
   }
   UOp reg(DType d, std::vector<UOp> tiles) {
     int64_t slot[] = {regs++};
@@ -72,7 +74,26 @@ struct Draft {
   UOp get(UOp r, UOp effect) {
     return add(make(Op::Load, r->dtype, {make(Op::After, r->dtype, {r, effect})}));
   }
-  UOp reduce(Op op, UOp v, std::vector<UOp> ranges) { return add(reduce_over(op, value(v), ranges)); }
+  UOp reduce(Op op, UOp v, std::vector<UOp> ranges) {
+    return add(reduce_over(op, value(v), ranges));
+  }
+
+  // Program: c[M,N] = a[M,K] b[K,N] in register tiles of `rows` by `columns` vectors of 16.
+  void matmul(int64_t M, int64_t N, int64_t K, int64_t rows, int64_t columns) {
+    UOp lane = tile(10, 16, Role::Lane), row = tile(11, rows, Role::Upcast),
+        column = tile(12, columns, Role::Upcast);
+    UOp i = loop(0, M / rows, Role::Thread), j = loop(1, N / columns / 16);
+    UOp acc = reg(DType::f32, {lane, row, column});
+    UOp start = set(acc, constant(DType::f32, 0.0));
+    UOp m = value(i * rows + row), n = value(j * (columns * 16) + column * 16 + lane);
+    UOp k = loop(2, K, Role::Reduce);
+    UOp product = load(1, DType::f32, m * K + k) * load(2, DType::f32, k * N + n);
+    UOp update = set(acc, get(acc, start) + product);
+    end(k);
+    store(0, m * N + n, get(acc, update));
+    end(j);
+    end(i);
+  }
 
   const Program& finish() {
     program.linear = make(Op::Linear, DType::none, statements, Arg::of(intern_arg({})));
@@ -181,6 +202,12 @@ bool same_value(const Scalar& a, const Scalar& b) {
   return same_bits(a, b) || (is_float(a.dtype) && a.f == 0 && b.f == 0);
 }
 
+int occurrences(const std::string& in, std::string_view what) {
+  int found = 0;
+  for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++found;
+  return found;
+}
+
 std::vector<float> ramp(size_t n, float start = 0, float step = 1) {
   std::vector<float> v(n);
   for (size_t i = 0; i < n; ++i) v[i] = start + step * static_cast<float>(i);
@@ -196,8 +223,10 @@ void check_ops(DType dtype, std::span<const DType> others, bool in_c) {
     for (size_t k = 0; k < N; ++k) {
       Scalar v = sample(dtype, k * (s + 2) + s * 5);
       void* at = inputs[s].data() + k * size_t(row(dtype).bytes);
-      if (is_float(dtype)) store_float(dtype, at, v.f);
-      else store_int(dtype, at, v.i);
+      if (is_float(dtype))
+        store_float(dtype, at, v.f);
+      else
+        store_int(dtype, at, v.i);
     }
   }
   Draft d;
@@ -233,8 +262,10 @@ void check_ops(DType dtype, std::span<const DType> others, bool in_c) {
         REQUIRE(same_value(got, want));
       }
   };
-  if (in_c) with_c(d.finish(), check_values);
-  else with_llvm(d.finish(), check_values);
+  if (in_c)
+    with_c(d.finish(), check_values);
+  else
+    with_llvm(d.finish(), check_values);
 }
 
 }  // namespace
@@ -349,23 +380,11 @@ TEST_SUITE("render") {
   TEST_CASE("a matmul tile: upcast rows and columns, lanes, an accumulator each") {
     constexpr int M = 8, N = 64, K = 24;
     Draft d;
-    UOp lane = d.tile(10, 16, Role::Lane), row = d.tile(11, 4, Role::Upcast),
-        column = d.tile(12, 2, Role::Upcast);
-    UOp i = d.loop(0, M / 4), j = d.loop(1, N / 32);
-    UOp acc = d.reg(DType::f32, {lane, row, column});
-    UOp start = d.set(acc, constant(DType::f32, 0.0));
-    UOp m = d.value(i * 4 + row), n = d.value(j * 32 + column * 16 + lane);
-    UOp k = d.loop(2, K, Role::Reduce);
-    UOp product = d.load(1, DType::f32, m * K + k) * d.load(2, DType::f32, k * N + n);
-    UOp update = d.set(acc, d.get(acc, start) + product);
-    d.end(k);
-    d.store(0, m * N + n, d.get(acc, update));
-    d.end(j);
-    d.end(i);
+    d.matmul(M, N, K, 4, 2);
     with_kernels(d.finish(), [](Kernel* run) {
       std::vector<float> out(M * N), a = ramp(M * K, -3, 0.25f), b = ramp(K * N, 2, -0.125f);
       void* buffers[] = {out.data(), a.data(), b.data()};
-      run(buffers, nullptr, 0, 1);
+      run(buffers, nullptr, 0, M / 4);
       for (int r = 0; r < M; ++r)
         for (int c = 0; c < N; ++c) {
           double want = 0;
@@ -374,17 +393,45 @@ TEST_SUITE("render") {
         }
     });
     const std::string ir_text = render_llvm(d.program, wide_target());
-    auto count = [&](const char* what) {
-      int found = 0;
-      for (size_t at = ir_text.find(what); at != std::string::npos; at = ir_text.find(what, at + 1))
-        ++found;
-      return found;
-    };
+    auto count = [&](const char* what) { return occurrences(ir_text, what); };
     CHECK(count("alloca <16 x float>") == 8);
     CHECK(count("fmul contract <16 x float>") == 8);
     CHECK(count("load <16 x float>, ptr %a") == 2);  // of b; shared by the rows
     CHECK(count("load float") == 4);                 // of a; splat
     CHECK(count("shufflevector") == 4);
+  }
+
+#if defined(__x86_64__)
+  TEST_CASE("an 8x3 matmul tile stays in registers") {
+    if (!llvm_available()) return;
+    Draft d;
+    d.matmul(64, 96, 128, 8, 3);
+    CpuTarget avx512 = host_cpu_target();
+    avx512.cpu = "icelake-server";
+    avx512.features.clear();
+    const std::string assembly = llvm_assembly(render_llvm(d.finish(), wide_target()), avx512);
+    INFO(assembly);
+    CHECK(occurrences(assembly, "vfmadd") == 24);
+    CHECK(occurrences(assembly, "vbroadcastss") == 8);
+    CHECK(occurrences(assembly, "(%rsp)") == 0);
+  }
+#endif
+
+  TEST_CASE("32-bit positions, negative ones under a gate") {
+    Draft d;
+    d.index = DType::i32;
+    UOp lane = d.tile(10, 8, Role::Lane);
+    UOp i = d.loop(0, 3);
+    UOp at = i * 8 + lane, before = at + -3;
+    UOp inside = lt(constant(DType::i32, -1), before);
+    d.store(0, at, d.load(1, DType::f32, before, inside));
+    d.end(i);
+    with_kernels(d.finish(), [](Kernel* run) {
+      std::vector<float> out(24, -1), in = ramp(21, 1);
+      void* buffers[] = {out.data(), in.data()};
+      run(buffers, nullptr, 0, 1);
+      for (size_t k = 0; k < 24; ++k) REQUIRE(out[k] == (k < 3 ? 0 : in[k - 3]));
+    });
   }
 
   TEST_CASE("threads run over their part; variables bound loops, even empty ones") {
@@ -403,7 +450,8 @@ TEST_SUITE("render") {
       run(buffers, &n, 1, 3);
       for (int r = 0; r < 4; ++r)
         for (int c = 0; c < 10; ++c)
-          REQUIRE(out[size_t(r * 10 + c)] == (r == 1 || r == 2 ? c < 7 ? r * 100 + c + 7 : -1 : -1));
+          REQUIRE(out[size_t(r * 10 + c)] ==
+                  (r == 1 || r == 2 ? c < 7 ? r * 100 + c + 7 : -1 : -1));
       n = 0;
       out.assign(40, -1);
       run(buffers, &n, 0, 4);
@@ -415,13 +463,13 @@ TEST_SUITE("render") {
   TEST_CASE("positions that are not linear are followed lane by lane") {
     Draft d;
     UOp lane = d.tile(10, 8, Role::Lane), up = d.tile(11, 2, Role::Upcast);
-    UOp row = d.load(1, DType::i32, up);                        // a gathered row, lanes in order
+    UOp row = d.load(1, DType::i32, up);  // a gathered row, lanes in order
     UOp taken = d.load(2, DType::f32, cast(d.value(row), DType::i64) * 8 + lane);
-    UOp index = d.load(3, DType::i32, lane);                    // gathered lanes
+    UOp index = d.load(3, DType::i32, lane);  // gathered lanes
     UOp mixed = d.load(2, DType::f32, cast(d.value(index), DType::i64));
-    UOp back = d.load(2, DType::f32, lane * -1 + 7);            // backwards
+    UOp back = d.load(2, DType::f32, lane * -1 + 7);  // backwards
     d.store(0, up * 8 + lane, taken + mixed + back);
-    UOp half = binary(Op::IDiv, lane, Draft::i64(2));           // two lanes write each place
+    UOp half = binary(Op::IDiv, lane, Draft::i64(2));  // two lanes write each place
     d.store(4, half, mixed);
     with_kernels(d.finish(), [](Kernel* run) {
       std::vector<float> out(16), pairs(4), table = ramp(32, 0.5f);

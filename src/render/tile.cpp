@@ -23,7 +23,8 @@ Steps scaled(Steps s, int64_t by) {
 
 Steps sum(Steps a, const Steps& b) {
   a.nonlinear |= b.nonlinear;
-  if (a.step.empty()) a.step = b.step;
+  if (a.step.empty())
+    a.step = b.step;
   else if (!b.step.empty())
     for (size_t t = 0; t < a.step.size(); ++t) a.step[t] += b.step[t];
   return a;

@@ -33,9 +33,9 @@ class Tiles {
   int lanes() const { return lanes_; }
   TileSet lane() const { return lane_; }
 
-  TileSet of(UOp u);               // of a statement or an operand of one
-  const Steps& steps(UOp u);       // of an integer one
-  int number(UOp range) const;     // of a tile range
+  TileSet of(UOp u);            // of a statement or an operand of one
+  const Steps& steps(UOp u);    // of an integer one
+  int number(UOp range) const;  // of a tile range
 
   // Registers of a value with these tile ranges: one per point, vectors if the lane is among them.
   int64_t registers(TileSet set) const;

@@ -119,7 +119,7 @@ Target cpu_target() {
   t.l2_bytes = info.l2_bytes;
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);
-  if (!info.f16c) without(DType::f16);
+  if (!info.f16c || use_c()) without(DType::f16);
   return t;
 }
 

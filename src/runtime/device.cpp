@@ -8,10 +8,16 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "ir/device_list.h"
+#include "ir/provenance.h"
 #include "runtime/cpu_info.h"
 #include "runtime/devices.h"
 
 namespace mote {
+
+std::string failure_text(const Launch& launch, std::string_view why) {
+  std::string made_at = place(launch.provenance);
+  return text("kernel ", launch.name, made_at.empty() ? "" : ", made at ", made_at, ": ", why);
+}
 
 Token Device::copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) {
   for (const Token& t : after) t.wait();
@@ -81,9 +87,9 @@ MemoryBlock::~MemoryBlock() {
 }
 
 void MemoryBlock::add_token(const Token& t) {
-  if (t.done()) return;
+  if (t.succeeded()) return;
   std::lock_guard lock(mutex_);
-  std::erase_if(tokens_, [](const Token& old) { return old.done(); });
+  std::erase_if(tokens_, [](const Token& old) { return old.succeeded(); });
   tokens_.push_back(t);
 }
 
@@ -129,7 +135,7 @@ Device& device(std::string_view given) {
     if (kind != row.name) continue;
     std::string why_not;
     if (!row.available(&why_not))
-      fail(ErrorKind::Device, text("device ", name, " is not available: ", why_not));
+      fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
     int64_t limit = flag(Flag::MEMORY_MB) * (1 << 20);
     made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
@@ -137,7 +143,7 @@ Device& device(std::string_view given) {
   }
   std::string known;
   for (const DeviceRow& row : device_rows()) known += text(known.empty() ? "" : ", ", row.name);
-  fail(ErrorKind::User, text("unknown device ", name, "; there are ", known));
+  fail(ErrorKind::User, text("[device] there is no device ", name, "; there are ", known));
 }
 
 }  // namespace mote

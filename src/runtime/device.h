@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/program.h"
@@ -38,6 +39,9 @@ struct Launch {
   uint32_t provenance = 0;
 };
 
+// What the token of a launch that failed should say: the kernel's name, the user's line and why.
+std::string failure_text(const Launch& launch, std::string_view why);
+
 class Device {
  public:
   Device(std::string name, Target target) : name_(std::move(name)), target_(std::move(target)) {}
@@ -60,6 +64,8 @@ class Device {
   virtual void* allocate_raw(int64_t bytes);
   virtual void free_raw(void* p, int64_t bytes);
   virtual bool holds_data() const { return true; }        // false: nothing can be read back
+  virtual bool computes() const { return true; }          // false: it is only copied from
+  virtual bool on_host() const { return true; }           // the host can address its memory
   virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
 
   int64_t byte_limit() const { return byte_limit_; }
@@ -91,7 +97,7 @@ class MemoryBlock {
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device& device() const { return device_; }
-  // Work that touches this block: later users wait for it.
+  // Work that touches this block: later users wait for it, and get its error if it failed.
   void add_token(const Token& t);
   std::vector<Token> tokens() const;
   void wait() const;
@@ -120,7 +126,7 @@ class DeviceBuffer : public Storage {
 };
 DeviceBuffer& device_buffer(Storage& s);
 
-// Devices by name ("CPU", "CPU:1", "INTERP", "NULL", "DISK:/path"); opened once, kept for good.
+// Devices by name ("CPU", "CPU:1", "INTERP", "NULL", "DISK"); opened once, kept for good.
 // User error for unknown names, Device error (with the package to install) for unavailable ones.
 Device& device(std::string_view name);
 Device& device(uint8_t id);

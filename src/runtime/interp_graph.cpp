@@ -241,11 +241,7 @@ class Interpreter {
   DType held(DType d) const { return reader_.floats_as_f64 && is_float(d) ? DType::f64 : d; }
 
   HostArray value(UOp u) const {
-    if (UOp b = buffer_of(u)) {
-      Sizes shape;
-      for (const Dim& d : u->shape->dims) shape.push_back(size(d));
-      return read(*b->arg.storage, std::move(shape));
-    }
+    if (UOp b = buffer_of(u)) return realized(u, *b->arg.storage);
     if (has(u->op, Movement)) return move_elements(u->op, of(u->src(0)), list_of(u));
     if (has(u->op, Alu)) return elementwise(u);
     switch (u->op) {
@@ -293,6 +289,15 @@ class Interpreter {
     HostArray out(DType::index, {length});
     for (int64_t i = 0; i < length; ++i) out.data<int64_t>()[i] = i;
     return out;
+  }
+
+  // An array of symbolic shape lies in its buffer with the strides of its upper bounds.
+  HostArray realized(UOp u, const Storage& s) const {
+    HostArray most = read(s, u->shape->sizes());
+    if (!u->shape->symbolic) return most;
+    Sizes bounds;
+    for (const Dim& d : u->shape->dims) bounds.push_back(0), bounds.push_back(size(d));
+    return shrink(most, bounds);
   }
 
   HostArray read(const Storage& s, Sizes shape) const {

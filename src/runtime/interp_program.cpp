@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/eval.h"
+#include "ir/program.h"
 #include "runtime/host_array.h"
 
 namespace mote {
@@ -32,8 +33,7 @@ struct Instruction {
   std::vector<Operand> src;
 };
 
-bool is_tile(Role r) { return r == Role::Upcast || r == Role::Unroll || r == Role::Lane; }
-bool is_tile(UOp u) { return u->is(Op::Range) && is_tile(range_role(u)); }
+bool is_tile_range(UOp u) { return u->is(Op::Range) && is_tile(range_role(u)); }
 uint64_t bit(UOp range) { return uint64_t{1} << range_slot(range); }
 
 }  // namespace
@@ -83,7 +83,7 @@ class Assembler {
   }
 
   void open_loop(UOp r) {
-    ensure(!is_tile(r), "interp: a tile range is no loop");
+    ensure(!is_tile_range(r), "interp: a tile range is no loop");
     Instruction in{.kind = Instruction::Loop, .dtype = r->dtype};
     in.thread = range_role(r) == Role::Thread;
     in.src.push_back(operand(r->src(0), 0));
@@ -142,7 +142,7 @@ class Assembler {
     const uint64_t tile = place(u->src(0)).tile;
     uint64_t kept = tile;
     for (Node* r : u->src().subspan(1)) {
-      ensure(is_tile(UOp(r)), "interp: a Reduce that is left is over tile ranges");
+      ensure(is_tile_range(UOp(r)), "interp: a Reduce that is left is over tile ranges");
       place(UOp(r));
       kept &= ~bit(UOp(r));
     }
@@ -165,10 +165,10 @@ class Assembler {
   const Place& place(UOp u) {
     if (auto it = places_.find(u.get()); it != places_.end()) return it->second;
     ensure(OpSet{Op::Const, Op::Var, Op::Range, Op::Reg}.has(u->op) &&
-               (!u->is(Op::Range) || is_tile(u)),
+               (!u->is(Op::Range) || is_tile_range(u)),
            "interp: ", name(u->op), " is used before its statement");
     uint64_t tile = 0;
-    if (is_tile(u)) {
+    if (is_tile_range(u)) {
       extents_[range_slot(u)] = static_cast<int>(u->src(0)->arg.i);
       ensure(is_const(u->src(0)), "interp: the extent of a tile range is not a constant");
       tile = bit(u);
@@ -178,7 +178,7 @@ class Assembler {
     const int base = define(u, tile);
     if (u->is(Op::Const)) registers_[static_cast<size_t>(base)] = scalar_of(u);
     if (u->is(Op::Var)) used_.emplace_back(base, argument(u));
-    if (is_tile(u))
+    if (is_tile_range(u))
       for (int i = 0; i < elements(tile); ++i)
         registers_[static_cast<size_t>(base + i)] = scalar(u->dtype, int64_t{i});
     return places_.at(u.get());

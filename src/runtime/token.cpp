@@ -26,6 +26,12 @@ bool Token::done() const {
   return state_->done;
 }
 
+bool Token::succeeded() const {
+  if (!state_) return true;
+  std::lock_guard lock(state_->mutex);
+  return state_->done && state_->error.empty();
+}
+
 void Token::wait_quietly() const {
   if (!state_) return;
   std::unique_lock lock(state_->mutex);

@@ -12,6 +12,7 @@ class Token {
   Token() = default;
   static Token pending();
   bool done() const;
+  bool succeeded() const;                     // done, and without an error
   void wait() const;                          // returns when done; throws the work's error, if any
   void wait_quietly() const;                  // does not throw
   void complete(std::string error = {}) const;  // called once, by the device

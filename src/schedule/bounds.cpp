@@ -44,11 +44,17 @@ std::vector<bool> bound_kernels(std::span<const UOp> order, const Target& target
     while (mine.size > target.max_ops || mine.leaves.size() > most) {
       Node* heaviest = nullptr;
       for (Node* s : n->src())
-        if (!forced[s->id] && load[s->id].size > 1 &&
+        if (load[s->id].size > 1 &&
             (!heaviest || load[s->id].size > load[heaviest->id].size))
           heaviest = s;
       if (!heaviest) break;
+      while (has(heaviest->op, Movement)) heaviest = heaviest->sources[0];
       forced[heaviest->id] = true;
+      for (Node* s : n->src()) {
+        Node* at = s;
+        while (at != heaviest && has(at->op, Movement)) at = at->sources[0];
+        if (at == heaviest) load[s->id] = {1, {heaviest->id}};
+      }
       load[heaviest->id] = {1, {heaviest->id}};
       total();
     }

@@ -4,6 +4,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "base/flags.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -143,9 +144,25 @@ class Orderer {
     for (auto [reader, by, id] : war) before_[static_cast<size_t>(by)].insert(reader);
     if (sort_kernels()) return true;
     for (auto [reader, by, id] : war) before_[static_cast<size_t>(by)].erase(reader);
-    ensure(sort_kernels(), "kernels depend on each other in a circle");
+    ensure(sort_kernels(), "kernels depend on each other in a circle:", circle());
     snapshot_late_reads(war);
     return false;
+  }
+
+  // The kernels that sort_kernels could not place, for the error message.
+  std::string circle() {
+    std::string out;
+    for (size_t k = 0; k < d_.kernels.size(); ++k) {
+      if (std::ranges::count(sequence_, static_cast<int>(k))) continue;
+      out += text("\n kernel ", k, " writes");
+      for (const Write& w : d_.kernels[k].writes) out += text(" ", w.holder.buffer);
+      out += " reads";
+      for (int id : reads_[k]) out += text(" ", d_.holders[static_cast<size_t>(id)].buffer);
+      out += " after";
+      for (int b : before_[k])
+        if (!std::ranges::count(sequence_, b)) out += text(" ", b);
+    }
+    return out;
   }
 
   bool overwrites(int k, const Holder& h) {
@@ -378,6 +395,7 @@ Plan order_kernels(Drawn drawn, const Target& target) {
 }
 
 Plan schedule(UOp sink, const Target& target) {
+  if (!flag(Flag::NOFUSE)) sink = split_large_reduces(sink, target);
   Draft draft = assign_ranges(sink, target);
   Plan plan = order_kernels(build_kernels(draft), target);
   plan_memory(plan);

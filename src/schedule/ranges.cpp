@@ -6,6 +6,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "base/flags.h"
 
 namespace mote {
 
@@ -40,6 +41,7 @@ class Assigner {
   Draft draft_;
   std::vector<bool> forced_;
   std::vector<Cost> cost_;
+  const bool nofuse_ = flag(Flag::NOFUSE);
   std::vector<std::pair<UOp, int>> early_readers_;  // kernels that read what a Store will write
 
   // ---- estimates
@@ -109,6 +111,7 @@ class Assigner {
   }
 
   bool better_stored(UOp n, const Entry& e) const {
+    if (has(n->op, Movement)) return false;  // what it moves is smaller, or is stored itself
     const Cost& c = cost_[n->id];
     const double elements = count(n), bytes = elements * size_of(n->dtype);
     std::set<int> kernels;
@@ -216,7 +219,7 @@ class Assigner {
     if (e.requests.empty() && e.stores.empty()) return;
     if (n->nsrc == 0 || n->is(Op::Iota)) return store_leaf(n);
     bool stored = !e.stores.empty() || forced_[n->id] || n->is(Op::Contiguous) ||
-                  (e.requests.size() + 0 > 0 && better_stored(n, e));
+                  (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce) : better_stored(n, e));
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
   }
@@ -338,6 +341,8 @@ class Assigner {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != n->device || !r.valid->is_const(1)) continue;
+      // A kernel cannot read back elsewhere what it is still writing.
+      if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;

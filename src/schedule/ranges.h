@@ -65,6 +65,7 @@ struct Draft {
   Entry& at(UOp n) { return entries[n->id]; }
 };
 
+UOp split_large_reduces(UOp sink, const Target& target);
 // Per node id: forced to be stored so that the target's bounds hold.
 std::vector<bool> bound_kernels(std::span<const UOp> order, const Target& target);
 Draft assign_ranges(UOp sink, const Target& target);

@@ -12,6 +12,7 @@
 // per kernel hold.
 //
 // The passes, in order:
+//   split_large_reduces (split.cpp) much into little becomes two reduces
 //   bound_kernels   (bounds.cpp)   where a fused expression would outgrow the target
 //   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where; store or recompute
 //   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged

@@ -105,7 +105,8 @@ Tensor Tensor::gelu(const char* approximate, Loc w) const {
   Call call("gelu", w);
   expect_float(*this);
   bool with_tanh = !std::strcmp(approximate, "tanh");
-  expect(with_tanh || !std::strcmp(approximate, "none"), "approximate is none or tanh, got ", approximate);
+  expect(with_tanh || !std::strcmp(approximate, "none"), "approximate is none or tanh, got ",
+         approximate);
   return wide(*this, [&](const Tensor& x) {
     if (!with_tanh) return 0.5 * x * (1 + (x * std::numbers::sqrt2 * 0.5).erf());
     Tensor inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
@@ -151,7 +152,8 @@ Tensor Tensor::softshrink(double lambd, Loc w) const {
   Call call("softshrink", w);
   expect(lambd >= 0, "needs lambd >= 0, got ", lambd);
   Tensor middle = mote::where(isnan(), *this, zeros_like());
-  return mote::where(*this > lambd, *this - lambd, mote::where(*this < -lambd, *this + lambd, middle));
+  return mote::where(*this > lambd, *this - lambd,
+                     mote::where(*this < -lambd, *this + lambd, middle));
 }
 Tensor Tensor::threshold(double threshold, double value, Loc w) const {
   Call call("threshold", w);

@@ -9,8 +9,8 @@ namespace mote {
 std::vector<int64_t> per_axis(const Ints& list, int64_t spatial, const char* what, int64_t least) {
   std::vector<int64_t> out = list.list;
   if (out.size() == 1) out.assign(static_cast<size_t>(spatial), out[0]);
-  expect(static_cast<int64_t>(out.size()) == spatial, what, " needs 1 or ", spatial, " numbers, got ",
-         list.list);
+  expect(static_cast<int64_t>(out.size()) == spatial, what,
+         " needs one number, or one for each of the ", spatial, " spatial axes, got ", list.list);
   for (int64_t n : out) expect(n >= least, what, " must be >= ", least, ", got ", list.list);
   return out;
 }
@@ -26,7 +26,8 @@ namespace {
 void check_channels(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t groups,
                     int64_t spatial, bool transposed) {
   expect_defined(weight, "the weight");
-  expect(weight.dim() == spatial + 2, "needs a weight with ", spatial + 2, " axes, got shape ", weight);
+  expect(weight.dim() == spatial + 2, "needs a weight with ", spatial + 2, " axes, got shape ",
+         weight);
   expect(x.dtype() == weight.dtype(), "input of ", x.dtype(), " and weight of ", weight.dtype(),
          "; cast one");
   expect(groups >= 1, "needs groups >= 1, got ", groups);
@@ -37,11 +38,12 @@ void check_channels(const Tensor& x, const Tensor& weight, const Tensor& bias, i
          " input channels, got an input of shape ", x);
   expect((transposed ? channels : out) % groups == 0, transposed ? channels : out,
          " channels cannot be divided into ", groups, " groups");
-  expect(!bias.defined() || (bias.dim() == 1 && bias.size(0) == out), "needs a bias of shape (", out,
-         "), got ", bias.defined() ? bias.shape() : std::vector<int64_t>{});
+  expect(!bias.defined() || (bias.dim() == 1 && bias.size(0) == out), "needs a bias of shape (",
+         out, "), got ", bias.defined() ? bias.shape() : std::vector<int64_t>{});
 }
 
-// x is padded already. (N, g, 1, o..., C/g, k...) * (g, O/g, 1..., C/g, k...), the last ones summed.
+// (N, g, 1, o..., C/g, k...) * (g, O/g, 1..., C/g, k...), the last ones summed. x is padded
+// already; the result is in the accumulator's dtype.
 Tensor correlate(const Tensor& x, const Tensor& weight, int64_t groups,
                  const std::vector<int64_t>& stride, const std::vector<int64_t>& dilation) {
   auto spatial = static_cast<int64_t>(stride.size());
@@ -63,21 +65,21 @@ Tensor correlate(const Tensor& x, const Tensor& weight, int64_t groups,
   for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
   Tensor a = seen.reshape(left).permute(order), b = weight.reshape(right);
   for (int64_t i = 0; i < spatial; ++i) b = b.unsqueeze(2);
-  DType d = x.dtype(), wide = accumulator(d);
+  DType wide = accumulator(x.dtype());
   std::vector<int64_t> over;
   for (int64_t i = 3 + spatial; i < a.dim(); ++i) over.push_back(i);
-  Tensor out = reduce_tensor(Op::Add, a.to(wide) * b.to(wide), over, false).to(d);
-  return out.flatten(1, 2);
+  return reduce_tensor(Op::Add, a.to(wide) * b.to(wide), over, false).flatten(1, 2);
 }
 
-Tensor with_bias(const Tensor& y, const Tensor& bias, int64_t spatial) {
-  if (!bias.defined()) return y;
-  std::vector<int64_t> shape(static_cast<size_t>(spatial + 1), 1);
-  shape[0] = bias.size(0);
-  return y + bias.reshape(shape);
-}
-
-Tensor unbatched(const Tensor& y, const Tensor& input, int64_t spatial) {
+// The bias added, rounded once, and an added N taken away.
+Tensor finished(const Tensor& wide, const Tensor& bias, const Tensor& input, int64_t spatial) {
+  Tensor y = wide;
+  if (bias.defined()) {
+    std::vector<int64_t> shape(static_cast<size_t>(spatial + 1), 1);
+    shape[0] = bias.size(0);
+    y = y + bias.reshape(shape).to(y.dtype());
+  }
+  y = y.to(input.dtype());
   return input.dim() == spatial + 1 ? y.squeeze(0) : y;
 }
 
@@ -95,7 +97,7 @@ Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, const
     amounts.push_back(o.same ? reach - reach / 2 : padding[i]);
   }
   Tensor y = correlate(x.pad(amounts), weight, o.groups, stride, dilation);
-  return unbatched(with_bias(y, bias, spatial), input, spatial);
+  return finished(y, bias, input, spatial);
 }
 
 // stride - 1 zeros between neighbours on the axis.
@@ -114,7 +116,8 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
   std::vector<int64_t> stride = per_axis(o.stride, spatial, "stride", 1);
   std::vector<int64_t> dilation = per_axis(o.dilation, spatial, "dilation", 1);
   std::vector<int64_t> padding = per_axis(o.padding, spatial, "padding", 0);
-  std::vector<int64_t> extra = per_axis(o.output_padding, spatial, "output_padding", 0), amounts, flipped;
+  std::vector<int64_t> extra = per_axis(o.output_padding, spatial, "output_padding", 0), amounts,
+                       flipped;
   for (size_t i = static_cast<size_t>(spatial); i-- > 0;) {
     auto axis = static_cast<int64_t>(i) + 2;
     expect(extra[i] < std::max(stride[i], dilation[i]), "output_padding ", extra,
@@ -130,20 +133,23 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
   Tensor turned = weight.reshape(grouped).flip(flipped).transpose(1, 2).flatten(0, 1);
   std::vector<int64_t> ones(static_cast<size_t>(spatial), 1);
   Tensor y = correlate(x.pad(amounts), turned, o.groups, ones, dilation);
-  return unbatched(with_bias(y, bias, spatial), input, spatial);
+  return finished(y, bias, input, spatial);
 }
 
 }  // namespace
 
-Tensor Tensor::conv1d(const Tensor& weight, const Tensor& bias, const ConvOptions& o, Loc where) const {
+Tensor Tensor::conv1d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
+                      Loc where) const {
   Call call("conv1d", where);
   return conv(*this, weight, bias, o, 1);
 }
-Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o, Loc where) const {
+Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
+                      Loc where) const {
   Call call("conv2d", where);
   return conv(*this, weight, bias, o, 2);
 }
-Tensor Tensor::conv3d(const Tensor& weight, const Tensor& bias, const ConvOptions& o, Loc where) const {
+Tensor Tensor::conv3d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
+                      Loc where) const {
   Call call("conv3d", where);
   return conv(*this, weight, bias, o, 3);
 }

@@ -77,8 +77,9 @@ Tensor& Tensor::assign(Operand x, Loc where) {
 
 void Tensor::operator=(Operand value) && {
   Call call("assign", value.where);
-  expect(is_view(), "the left side is a copy that nobody else sees; write advanced indices with "
-                    "set() or index_put_()");
+  expect(is_view(),
+         "the left side is a copy that nobody else sees; write advanced indices with "
+         "set() or index_put_()");
   assign(value);
 }
 
@@ -119,8 +120,8 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, Operand value, Loc where) {
 
 Tensor Tensor::cast(DType to, Loc where) const {
   Call call("cast", where);
-  expect(to != DType::none && to != DType::index, "no tensor has the dtype ", to);
   if (to == dtype()) return *this;
+  expect(to != DType::none && to != DType::index, "no tensor has the dtype ", to);
   return make_value(prim::cast(node_of(*this), to), *this);
 }
 Tensor Tensor::to(DType dtype, Loc where) const {
@@ -136,8 +137,9 @@ Tensor Tensor::to(const std::string& name, Loc where) const {
 }
 Tensor Tensor::bitcast(DType to, Loc where) const {
   Call call("bitcast", where);
-  expect(to != DType::none && to != DType::index && to != DType::boolean && dtype() != DType::boolean,
-         "bits of ", dtype(), " cannot be read as ", to);
+  expect(
+      to != DType::none && to != DType::index && to != DType::boolean && dtype() != DType::boolean,
+      "bits of ", dtype(), " cannot be read as ", to);
   expect(size_of(to) == size_of(dtype()), "bits of ", dtype(), " cannot be read as ", to,
          ": the sizes differ");
   return to == dtype() ? *this : make_value(prim::bitcast(node_of(*this), to), *this);

@@ -38,7 +38,8 @@ DType natural_dtype(std::initializer_list<Number> numbers) {
 Ref affine(const Dim& length, const Number& start, const Number& step, DType dtype) {
   bool whole = start.kind != Number::Float && step.kind != Number::Float;
   DType in = whole ? DType::i64 : DType::f64;
-  if (dtype == DType::f32 && whole && std::abs(start.f) + std::abs(step.f) * static_cast<double>(length.size) < (1 << 24))
+  if (dtype == DType::f32 && whole &&
+      std::abs(start.f) + std::abs(step.f) * static_cast<double>(length.size) < (1 << 24))
     in = DType::f32;
   if (whole && is_int(dtype)) in = dtype;
   Ref i = prim::cast(prim::iota(length), in);
@@ -46,9 +47,12 @@ Ref affine(const Dim& length, const Number& start, const Number& step, DType dty
 }
 
 void store_number(DType d, char* at, const Number& n) {
-  if (is_float(d)) store_float(d, at, n.kind == Number::Float ? n.f : static_cast<double>(n.i));
-  else if (d == DType::boolean) *at = n.kind == Number::Float ? n.f != 0 : n.i != 0;
-  else store_int(d, at, n.kind == Number::Float ? static_cast<int64_t>(n.f) : n.i);
+  if (is_float(d))
+    store_float(d, at, n.kind == Number::Float ? n.f : static_cast<double>(n.i));
+  else if (d == DType::boolean)
+    *at = n.kind == Number::Float ? n.f != 0 : n.i != 0;
+  else
+    store_int(d, at, n.kind == Number::Float ? static_cast<int64_t>(n.f) : n.i);
 }
 
 Tensor from_numbers(const std::vector<Number>& numbers, DType dtype, const Sizes& shape,
@@ -56,7 +60,8 @@ Tensor from_numbers(const std::vector<Number>& numbers, DType dtype, const Sizes
   dtype = dtype_or(o, dtype);
   auto step = static_cast<size_t>(size_of(dtype));
   std::vector<char> bytes(numbers.size() * step);
-  for (size_t i = 0; i < numbers.size(); ++i) store_number(dtype, bytes.data() + i * step, numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    store_number(dtype, bytes.data() + i * step, numbers[i]);
   return from_bytes(bytes.data(), shape, dtype, o.device);
 }
 
@@ -70,10 +75,14 @@ Tensor like(const Tensor& t, const Number& n, DType dtype) {
 std::string default_device() { return device_name(default_device_id); }
 void set_default_device(const std::string& name, Loc where) {
   Call call("set_default_device", where);
-  default_device_id = intern_device(name);
+  expect(!name.empty(), "needs a name, for example CPU");
+  default_device_id = device_from(name);
 }
 uint8_t device_from(const std::string& name) {
-  return name.empty() ? default_device_id.load() : intern_device(name);
+  if (name.empty()) return default_device_id.load();
+  uint8_t id = intern_device(name);
+  if (open_device) open_device(id);
+  return id;
 }
 
 Tensor full(const Sizes& shape, Number value, const Options& o, Loc where) {
@@ -163,8 +172,8 @@ Tensor from_bytes(const void* bytes, const Sizes& shape, DType dtype, const std:
   return make_stored(tensor_graph::buffer(s), dims);
 }
 
-Tensor from_blob(void* data, const Sizes& shape, DType dtype, void (*deleter)(void*),
-                 void* context, const std::string& device, Loc where) {
+Tensor from_blob(void* data, const Sizes& shape, DType dtype, void (*deleter)(void*), void* context,
+                 const std::string& device, Loc where) {
   Call call("from_blob", where);
   expect(dtype != DType::none && dtype != DType::index, "no tensor has the dtype ", dtype);
   ensure(storage_from_blob != nullptr, "no runtime is linked, so there is no storage to make");
@@ -186,7 +195,8 @@ Tensor from_values(const void* values, size_t count, DType dtype, const Sizes& s
   std::vector<Number> numbers;
   const char* at = static_cast<const char*>(values);
   for (size_t i = 0; i < count; ++i, at += size_of(dtype))
-    numbers.push_back(is_float(dtype) ? Number(load_float(dtype, at)) : Number(load_int(dtype, at)));
+    numbers.push_back(is_float(dtype) ? Number(load_float(dtype, at))
+                                      : Number(load_int(dtype, at)));
   return from_numbers(numbers, dtype, shape, o);
 }
 
@@ -205,7 +215,8 @@ Tensor tensor(std::initializer_list<std::initializer_list<Number>> values, const
   size_t width = values.size() ? values.begin()->size() : 0;
   DType d = DType::boolean;
   for (const auto& row : values) {
-    expect(row.size() == width, "rows of ", width, " and ", row.size(), " elements");
+    expect(row.size() == width, "rows must be of one length, got ", width, " and ", row.size(),
+           " elements");
     flat.insert(flat.end(), row.begin(), row.end());
     d = promote(d, natural_dtype(row));
   }

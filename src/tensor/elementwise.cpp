@@ -63,7 +63,12 @@ Tensor binary(Op op, const Operand& a, const Operand& b) {
   return elementwise(op, {a, b}, result_dtype(both));
 }
 
-Tensor compare(Op op, const Operand& a, const Operand& b) { return binary(op, a, b); }
+// b * alpha as a tensor, on the device of the one that is a tensor.
+Tensor times(const Operand& b, const Number& alpha, const Operand& a, DType d) {
+  expect(a.tensor || b.tensor, "needs a tensor");
+  Tensor t = to_tensor(b, b.tensor ? *b.tensor : *a.tensor, d);
+  return alpha.f == 1 ? t : elementwise(Op::Mul, {t, alpha}, d);
+}
 
 Tensor integer_binary(Op op, const Operand& a, const Operand& b, bool bools) {
   Operand both[] = {a, b};
@@ -84,9 +89,12 @@ DType float_dtype(DType d) { return is_float(d) ? d : DType::f32; }
 DType result_dtype(std::span<const Operand> operands) {
   DType shaped = DType::none, scalar = DType::none, number = DType::none;
   for (const Operand& o : operands) {
-    if (!o.tensor) number = promote_known(number, natural_dtype(o.number));
-    else if (o.tensor->dim() > 0) shaped = promote_known(shaped, o.tensor->dtype());
-    else scalar = promote_known(scalar, o.tensor->dtype());
+    if (!o.tensor)
+      number = promote_known(number, natural_dtype(o.number));
+    else if (o.tensor->dim() > 0)
+      shaped = promote_known(shaped, o.tensor->dtype());
+    else
+      scalar = promote_known(scalar, o.tensor->dtype());
   }
   return combine_kinds(shaped, combine_kinds(scalar, number));
 }
@@ -129,8 +137,8 @@ uint8_t common_device(std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors) {
     if (!t || !t->defined()) continue;
     uint8_t own = t->impl()->device;
-    expect(device == kNoDevice || device == own, "tensors are on the devices ",
-           device_name(device), " and ", device_name(own), "; move one with to()");
+    expect(device == kNoDevice || device == own, "tensors are on the devices ", device_name(device),
+           " and ", device_name(own), "; move one with to()");
     device = own;
   }
   return device;
@@ -140,7 +148,8 @@ Ref constant(DType dtype, const Number& n) {
   bool whole = n.kind != Number::Float;
   if (dtype == DType::boolean)
     return prim::constant(dtype, static_cast<int64_t>(whole ? n.i != 0 : n.f != 0));
-  if (is_float(dtype) || !whole) return prim::constant(dtype, whole ? static_cast<double>(n.i) : n.f);
+  if (is_float(dtype) || !whole)
+    return prim::constant(dtype, whole ? static_cast<double>(n.i) : n.f);
   return prim::constant(dtype, n.i);
 }
 
@@ -185,23 +194,26 @@ Tensor Tensor::where(const Tensor& condition, Operand other, Loc where) const {
 }
 
 // clang-format off
-Tensor mul(Operand a, Operand b, Loc w) { Call call("mul", w); return binary(Op::Mul, a, b); }
-Tensor maximum(Operand a, Operand b, Loc w) { Call call("maximum", w); return binary(Op::Max, a, b); }
-Tensor minimum(Operand a, Operand b, Loc w) { Call call("minimum", w); return binary(Op::Min, a, b); }
-Tensor eq(Operand a, Operand b, Loc w) { Call call("eq", w); return compare(Op::Eq, a, b); }
-Tensor ne(Operand a, Operand b, Loc w) { Call call("ne", w); return compare(Op::Eq, a, b).logical_not(); }
-Tensor lt(Operand a, Operand b, Loc w) { Call call("lt", w); return compare(Op::Lt, a, b); }
-Tensor gt(Operand a, Operand b, Loc w) { Call call("gt", w); return compare(Op::Lt, b, a); }
-Tensor ge(Operand a, Operand b, Loc w) { Call call("ge", w); return le(b, a); }
-Tensor logical_and(Operand a, Operand b, Loc w) { Call call("logical_and", w); return logical(Op::And, a, b); }
-Tensor logical_or(Operand a, Operand b, Loc w) { Call call("logical_or", w); return logical(Op::Or, a, b); }
-Tensor logical_xor(Operand a, Operand b, Loc w) { Call call("logical_xor", w); return logical(Op::Xor, a, b); }
-Tensor bitwise_and(Operand a, Operand b, Loc w) { Call call("bitwise_and", w); return integer_binary(Op::And, a, b, true); }
-Tensor bitwise_or(Operand a, Operand b, Loc w) { Call call("bitwise_or", w); return integer_binary(Op::Or, a, b, true); }
-Tensor bitwise_xor(Operand a, Operand b, Loc w) { Call call("bitwise_xor", w); return integer_binary(Op::Xor, a, b, true); }
-Tensor bitwise_left_shift(Operand a, Operand b, Loc w) { Call call("bitwise_left_shift", w); return integer_binary(Op::Shl, a, b, false); }
-Tensor bitwise_right_shift(Operand a, Operand b, Loc w) { Call call("bitwise_right_shift", w); return integer_binary(Op::Shr, a, b, false); }
-Tensor true_divide(Operand a, Operand b, Loc w) { Call call("true_divide", w); return div(a, b); }
+#define MOTE_RESULT(name, result) \
+  Tensor name(Operand a, Operand b, Loc w) { Call call(#name, w); return result; }
+MOTE_RESULT(mul, binary(Op::Mul, a, b))
+MOTE_RESULT(maximum, binary(Op::Max, a, b))
+MOTE_RESULT(minimum, binary(Op::Min, a, b))
+MOTE_RESULT(eq, binary(Op::Eq, a, b))
+MOTE_RESULT(ne, binary(Op::Eq, a, b).logical_not())
+MOTE_RESULT(lt, binary(Op::Lt, a, b))
+MOTE_RESULT(gt, binary(Op::Lt, b, a))
+MOTE_RESULT(ge, le(b, a))
+MOTE_RESULT(logical_and, logical(Op::And, a, b))
+MOTE_RESULT(logical_or, logical(Op::Or, a, b))
+MOTE_RESULT(logical_xor, logical(Op::Xor, a, b))
+MOTE_RESULT(bitwise_and, integer_binary(Op::And, a, b, true))
+MOTE_RESULT(bitwise_or, integer_binary(Op::Or, a, b, true))
+MOTE_RESULT(bitwise_xor, integer_binary(Op::Xor, a, b, true))
+MOTE_RESULT(bitwise_left_shift, integer_binary(Op::Shl, a, b, false))
+MOTE_RESULT(bitwise_right_shift, integer_binary(Op::Shr, a, b, false))
+MOTE_RESULT(true_divide, div(a, b))
+#undef MOTE_RESULT
 // clang-format on
 
 // NaN is neither below nor equal, so "not above" would be wrong for floats.
@@ -209,13 +221,15 @@ Tensor le(Operand a, Operand b, Loc w) {
   Call call("le", w);
   Operand both[] = {a, b};
   if (!is_float(result_dtype(both))) return lt(b, a).logical_not();
-  return logical(Op::Or, lt(a, b), compare(Op::Eq, a, b));
+  return logical(Op::Or, lt(a, b), eq(a, b));
 }
 
 Tensor add(Operand a, Operand b, Number alpha, Loc w) {
   Call call("add", w);
   if (alpha.f == 1) return binary(Op::Add, a, b);
-  return binary(Op::Add, a, mul(b, alpha));
+  Operand both[] = {a, b};
+  DType d = result_dtype(both);
+  return elementwise(Op::Add, {a, times(b, alpha, a, d)}, d);
 }
 
 Tensor sub(Operand a, Operand b, Number alpha, Loc w) {
@@ -223,8 +237,7 @@ Tensor sub(Operand a, Operand b, Number alpha, Loc w) {
   Operand both[] = {a, b};
   DType d = result_dtype(both);
   expect(d != DType::boolean, "bools cannot be subtracted; use bitwise_xor or logical_not");
-  Tensor scaled = alpha.f == 1 ? elementwise(Op::Neg, {b}, d) : elementwise(Op::Mul, {b, alpha}, d).neg();
-  return elementwise(Op::Add, {a, scaled}, d);
+  return elementwise(Op::Add, {a, elementwise(Op::Neg, {times(b, alpha, a, d)}, d)}, d);
 }
 
 Tensor div(Operand a, Operand b, const char* rounding_mode, Loc w) {

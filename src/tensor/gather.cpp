@@ -36,7 +36,8 @@ Number identity(const std::string& reduce, DType d) {
   if (reduce == "prod") return 1;
   if (reduce == "sum" || reduce == "mean") return 0;
   bool low = reduce == "amax";
-  if (is_float(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  if (is_float(d))
+    return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return low ? row(d).lo : row(d).hi;
 }
 
@@ -69,7 +70,8 @@ Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   values = at_least_1d(values);
   expect(values.dim() == x.dim(), "source of shape ", src, " and tensor of shape ", self,
          " have different numbers of axes");
-  expect(values.dtype() == x.dtype(), "source of ", values.dtype(), " and tensor of ", x.dtype());
+  expect(values.dtype() == x.dtype(), "source of ", values.dtype(), " and tensor of ", x.dtype(),
+         " must have one dtype");
   common_device({&self, &index, &src});
   std::vector<prim::Extent> bounds;
   for (int64_t i = 0; i < x.dim(); ++i) {
@@ -88,10 +90,11 @@ Tensor back(const Scatter& s, const Tensor& out, const Tensor& self) {
   return self.dim() == 0 ? t.squeeze(0) : t;
 }
 
+// In the accumulator of sums and products.
 Tensor fold_last(Op op, const Tensor& t) {
   int64_t last = t.dim() - 1;
   DType d = t.dtype(), wide = op == Op::Add || op == Op::Mul ? accumulator(d) : d;
-  return reduce_tensor(op, t.to(wide), {&last, 1}, false).to(d);
+  return reduce_tensor(op, t.to(wide), {&last, 1}, false);
 }
 
 Tensor any_last(const Tensor& match) { return fold_last(Op::Max, match); }
@@ -158,7 +161,8 @@ Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const
 Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where) const {
   Call call("scatter", where);
   if (src.tensor)
-    expect(src.tensor->dtype() == dtype(), "source of ", src.tensor->dtype(), " and tensor of ", dtype());
+    expect(src.tensor->dtype() == dtype(), "source of ", src.tensor->dtype(), " and tensor of ",
+           dtype());
   Scatter s = prepare(*this, dim, index, to_tensor(src, *this, dtype()));
   Tensor old = s.self, any = any_last(s.match);
   if (index.numel() == 0) return clone();
@@ -183,17 +187,19 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
   if (index.numel() == 0) return clone();
   Number nothing = identity(how, dtype());
   Op op = how == "prod" ? Op::Mul : how == "amax" ? Op::Max : how == "amin" ? Op::Min : Op::Add;
-  Tensor folded = fold_last(op, mote::where(s.match, s.values, full({}, nothing, {dtype(), device()})));
+  Tensor folded =
+      fold_last(op, mote::where(s.match, s.values, full({}, nothing, {dtype(), device()})));
   Tensor fresh = fill_up(folded, s.self, nothing), old = s.self;
   Tensor touched = fill_up(any_last(s.match), s.self, false);
   if (!include_self) old = mote::where(touched, full({}, nothing, {dtype(), device()}), old);
-  Tensor out = elementwise(op, {old, fresh}, dtype());
+  Tensor out = elementwise(op, {old, fresh}, fresh.dtype());
   if (how == "mean") {
-    Tensor count = fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);
-    count = count.clamp_min(1).to(dtype());
+    Tensor count =
+        fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);
+    count = count.clamp_min(1).to(out.dtype());
     out = is_floating_point() ? out / count : mote::floor_divide(out, count);
   }
-  return back(s, out, *this);
+  return back(s, out.to(dtype()), *this);
 }
 
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, Operand src, Loc where) {

@@ -10,6 +10,7 @@ namespace mote {
 
 Storage* (*storage_from_bytes)(uint8_t, DType, int64_t, const void*) = nullptr;
 Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), void*) = nullptr;
+void (*open_device)(uint8_t) = nullptr;
 
 thread_local int Call::depth = 0;
 thread_local std::vector<Ref> Call::pins;
@@ -67,7 +68,7 @@ Ref replay(UOp top, UOp bottom, const Ref& onto, bool as_target = false) {
   return r;
 }
 
-// A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use the front of each axis.
+// A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use each axis's front.
 Ref fit(const Ref& flat, std::span<const Dim> dims) {
   std::vector<Dim> most;
   std::vector<prim::Extent> bounds;

@@ -7,14 +7,14 @@
 // Writing makes a new version of a buffer: a value is `stored` once it has a buffer that is its
 // alone. A node is not enough to know that, for equal expressions are one node.
 #pragma once
+#include <mote/tensor.h>
+
 #include <atomic>
 
 #include "ir/device_list.h"
 #include "ir/graph.h"
 #include "ir/provenance.h"
 #include "tensor/primitives.h"
-
-#include <mote/tensor.h>
 
 namespace mote {
 
@@ -66,6 +66,8 @@ extern Storage* (*storage_from_bytes)(uint8_t device, DType dtype, int64_t count
                                       const void* bytes);
 extern Storage* (*storage_from_blob)(uint8_t device, DType dtype, int64_t count, void* data,
                                      void (*deleter)(void*), void* context);
+// Set by the engine: an error for a device that is unknown or not available here.
+extern void (*open_device)(uint8_t device);
 
 // Opened by every public call: provenance, and the life of the size expressions made meanwhile.
 class Call {
@@ -88,7 +90,8 @@ class Call {
 // A User error that names the method the user called.
 template <class... A>
 void expect(bool ok, const A&... parts) {
-  if (!ok) [[unlikely]] fail(ErrorKind::User, text("[", current_method(), "] ", parts...));
+  if (!ok) [[unlikely]]
+    fail(ErrorKind::User, text("[", current_method(), "] ", parts...));
 }
 inline void expect_defined(const Tensor& t, const char* what = "the tensor") {
   expect(t.defined(), what, " is undefined");
@@ -118,7 +121,7 @@ std::vector<int64_t> range_of(int64_t n);                             // 0 ... n
 
 // dtype promotion and broadcasting.
 DType result_dtype(std::span<const Operand> operands);
-DType float_dtype(DType d);                       // d if a float, else f32
+DType float_dtype(DType d);  // d if a float, else f32
 std::vector<Dim> broadcast_dims(std::span<const Dim> a, std::span<const Dim> b);
 bool can_expand(std::span<const Dim> from, std::span<const Dim> to);
 Ref expand_to(const Ref& r, std::span<const Dim> dims);
@@ -132,11 +135,11 @@ Ref constant(DType dtype, const Number& n);
 uint8_t device_from(const std::string& name);
 
 // Internal building blocks that several families share; no call is opened.
-Tensor broadcast_tensor(const Tensor& t, std::span<const Dim> dims);     // a new value
+Tensor broadcast_tensor(const Tensor& t, std::span<const Dim> dims);  // a new value
 Tensor reduce_tensor(Op op, const Tensor& t, std::span<const int64_t> axes, bool keepdim);
 Tensor where_tensor(const Tensor& c, const Tensor& a, const Tensor& b);
 Tensor iota_tensor(const Dim& length, DType dtype, uint8_t device);
-Tensor reshaped(const Tensor& t, std::span<const Dim> dims);             // copies as it must
+Tensor reshaped(const Tensor& t, std::span<const Dim> dims);  // copies as it must
 Tensor shrunk(const Tensor& t, std::span<const prim::Extent> bounds);
 
 }  // namespace mote

@@ -117,11 +117,11 @@ Indexed take_views(const Tensor& t, const std::vector<Index>& indices) {
 
 // The tensor with the indexed axes folded into one, last: (others, A). And positions on it.
 struct Folded {
-  Tensor x;                     // (others, A)
-  Tensor at;                    // index dtype, shape of the broadcast indices
-  std::vector<int64_t> order;   // permutation to (others, indexed axes)
-  std::vector<Dim> permuted;    // its shape
-  size_t before;                // where the indices' axes stand among the others
+  Tensor x;                    // (others, A)
+  Tensor at;                   // index dtype, shape of the broadcast indices
+  std::vector<int64_t> order;  // permutation to (others, indexed axes)
+  std::vector<Dim> permuted;   // its shape
+  size_t before;               // where the indices' axes stand among the others
 };
 
 Folded fold_axes(const Indexed& r) {
@@ -143,7 +143,10 @@ Folded fold_axes(const Indexed& r) {
     Tensor below = elementwise(Op::Lt, {p, zero}, DType::index).logical_not();
     Tensor valid = below & elementwise(Op::Lt, {p, size}, DType::index);
     inside = inside.defined() ? inside & valid : valid;
-    f.at = f.at.defined() ? elementwise(Op::Add, {elementwise(Op::Mul, {f.at, size}, DType::index), p}, DType::index) : p;
+    f.at = f.at.defined()
+               ? elementwise(Op::Add, {elementwise(Op::Mul, {f.at, size}, DType::index), p},
+                             DType::index)
+               : p;
   }
   if (inside.defined()) f.at = where_tensor(inside, f.at, make_value(index_node(-1), f.at));
   std::vector<Dim> dims(f.permuted.begin(), f.permuted.end() - static_cast<long>(folded.size()));
@@ -173,7 +176,8 @@ Tensor written_at(const Indexed& r, const Tensor& values, bool accumulate) {
   auto rank = f.at.dim();
   std::vector<Dim> result = dims_of(f.x);
   result.pop_back();
-  result.insert(result.begin() + static_cast<long>(f.before), dims_of(f.at).begin(), dims_of(f.at).end());
+  result.insert(result.begin() + static_cast<long>(f.before), dims_of(f.at).begin(),
+                dims_of(f.at).end());
   expect(can_expand(dims_of(values), result), "a value of shape ", values, " does not fit ",
          "an indexed part of shape ", result);
   Tensor v = broadcast_tensor(values, result);
@@ -195,7 +199,8 @@ Tensor written_at(const Indexed& r, const Tensor& values, bool accumulate) {
     out = last_match(match, v, f.x);
   }
   std::vector<int64_t> inverse(f.order.size());
-  for (size_t i = 0; i < f.order.size(); ++i) inverse[static_cast<size_t>(f.order[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < f.order.size(); ++i)
+    inverse[static_cast<size_t>(f.order[i])] = static_cast<int64_t>(i);
   return reshaped(out, f.permuted).permute(inverse);
 }
 
@@ -207,14 +212,17 @@ bool is_lone_mask(const std::vector<Index>& indices) {
 
 // Values in the order of the mask's true elements.
 Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, bool accumulate) {
-  expect(mask.dim() <= t.dim() && std::equal(dims_of(mask).begin(), dims_of(mask).end(), dims_of(t).begin()),
+  expect(mask.dim() <= t.dim() &&
+             std::equal(dims_of(mask).begin(), dims_of(mask).end(), dims_of(t).begin()),
          "a mask of shape ", mask, " does not fit shape ", t);
   int64_t rest = t.dim() - mask.dim();
   Tensor v = values, m = mask;
   for (int64_t i = 0; i < rest; ++i) m = m.unsqueeze(-1);
-  bool one_for_all = values.dim() <= rest || dims_of(values)[static_cast<size_t>(values.dim() - rest - 1)] == Dim(1);
+  bool one_for_all = values.dim() <= rest ||
+                     dims_of(values)[static_cast<size_t>(values.dim() - rest - 1)] == Dim(1);
   if (!one_for_all) {
-    expect(values.dim() == rest + 1, "a value of shape ", values, " does not fit a mask of shape ", mask);
+    expect(values.dim() == rest + 1, "a value of shape ", values, " does not fit a mask of shape ",
+           mask);
     Tensor order = reshaped(mask.flatten().to_long().cumsum(0) - 1, dims_of(mask));
     v = values.index({order});
   } else if (values.dim() > rest) {
@@ -247,15 +255,18 @@ Tensor& Tensor::set(const std::vector<Index>& indices, Operand value, Loc where)
   return index_put_(indices, value);
 }
 
-Tensor& Tensor::index_put_(const std::vector<Index>& indices, Operand value, bool accumulate, Loc where) {
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, Operand value, bool accumulate,
+                           Loc where) {
   Call call("index_put_", where);
   expect_defined(*this);
   Tensor v = to_tensor(value, *this, dtype());
   if (is_lone_mask(indices))
     return assign(written_where(*this, indices[0].positions, v, accumulate));
   Indexed r = take_views(*this, indices);
-  if (r.axes.empty()) r.view.assign(accumulate ? r.view + v : v);
-  else r.view.assign(written_at(r, v, accumulate));
+  if (r.axes.empty())
+    r.view.assign(accumulate ? r.view + v : v);
+  else
+    r.view.assign(written_at(r, v, accumulate));
   return *this;
 }
 

@@ -85,8 +85,8 @@ Tensor pad_constant(const Tensor& t, const std::vector<std::pair<int64_t, int64_
     auto [before, after] = amounts[i];
     bounds[i].begin = std::max<int64_t>(-before, 0);
     bounds[i].end = bounds[i].end - Dim(std::max<int64_t>(-after, 0));
-    expect(bounds[i].end.is_symbolic() || bounds[i].end.size >= bounds[i].begin.size,
-           "amounts ", before, " and ", after, " cut more than axis ", i, " of shape ", t, " has");
+    expect(bounds[i].end.is_symbolic() || bounds[i].end.size >= bounds[i].begin.size, "amounts ",
+           before, " and ", after, " cut more than axis ", i, " of shape ", t, " has");
     added.push_back({std::max<int64_t>(before, 0), std::max<int64_t>(after, 0)});
   }
   Ref inner = prim::shrink(node_of(t), bounds), out = prim::pad(inner, added);
@@ -102,7 +102,8 @@ Tensor pad_by_copy(const Tensor& t, int64_t axis, int64_t before, int64_t after,
                    const std::string& mode) {
   if (before == 0 && after == 0) return t;
   int64_t n = t.size(axis), most = mode == "reflect" ? n - 1 : n;
-  expect(before >= 0 && after >= 0, "mode ", mode, " needs amounts >= 0, got ", before, " and ", after);
+  expect(before >= 0 && after >= 0, "mode ", mode, " needs amounts >= 0, got ", before, " and ",
+         after);
   expect(n > 0 && (mode == "replicate" || (before <= most && after <= most)), "mode ", mode,
          " cannot add ", before, " and ", after, " to an axis of size ", n);
   Tensor left, right;
@@ -247,7 +248,8 @@ Tensor Tensor::repeat(const Ints& repeats, Loc where) const {
   Call call("repeat", where);
   const std::vector<int64_t>& times = repeats.list;
   std::vector<Dim> from = dims_of(*this), split, grown, out;
-  expect(times.size() >= from.size(), "needs a number for each axis of shape ", *this, ", got ", times);
+  expect(times.size() >= from.size(), "needs a number for each axis of shape ", *this, ", got ",
+         times);
   from.insert(from.begin(), times.size() - from.size(), Dim(1));
   for (size_t i = 0; i < times.size(); ++i) {
     expect(times[i] >= 0, "needs numbers >= 0, got ", times);
@@ -331,7 +333,8 @@ Tensor Tensor::diag_embed(int64_t offset, Loc where) const {
   expect(dim() >= 1, "needs at least one axis");
   int64_t above = std::max<int64_t>(offset, 0), below = std::max<int64_t>(-offset, 0);
   Tensor on = eye(size(-1), size(-1), {DType::boolean, device()});
-  return where_tensor(on, unsqueeze(-1), zeros({}, {dtype(), device()})).pad({above, below, below, above});
+  return where_tensor(on, unsqueeze(-1), zeros({}, {dtype(), device()}))
+      .pad({above, below, below, above});
 }
 
 Tensor Tensor::diag(int64_t diagonal, Loc where) const {

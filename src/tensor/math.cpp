@@ -35,7 +35,7 @@ Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
   return f(to_tensor(a, like, wide), to_tensor(b, like, wide)).to(d);
 }
 
-Tensor magnitude(const Tensor& x) { return mote::where(x < 0, -x, x); }   // slope 1 at 0
+Tensor magnitude(const Tensor& x) { return mote::where(x < 0, -x, x); }  // slope 1 at 0
 Tensor sign_of(const Tensor& x) { return mote::where(x < 0, x.full_like(-1), x.ones_like()); }
 
 Tensor polynomial(const Tensor& x, std::initializer_list<double> coefficients) {
@@ -47,14 +47,15 @@ Tensor polynomial(const Tensor& x, std::initializer_list<double> coefficients) {
 // Cephes' atan in f64: three ranges, one rational function.
 Tensor atan_wide(const Tensor& x) {
   Tensor a = magnitude(x), far = a > 2.41421356237309504880, mid = (a > 0.66) & !far;
-  Tensor r = mote::where(far, -1.0 / mote::where(far, a, 1), mote::where(mid, (a - 1) / (a + 1), a));
+  Tensor r =
+      mote::where(far, -1.0 / mote::where(far, a, 1), mote::where(mid, (a - 1) / (a + 1), a));
   Tensor z = r * r;
-  Tensor p = polynomial(z, {-8.750608600031904122785e-1, -1.615753718733365076637e1,
-                            -7.500855792314704667340e1, -1.228866684490136173410e2,
-                            -6.485021904942025371773e1});
-  Tensor q = polynomial(z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2,
-                            4.328810604912902668951e2, 4.853903996359136964868e2,
-                            1.945506571482613964425e2});
+  Tensor p = polynomial(
+      z, {-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+          -1.228866684490136173410e2, -6.485021904942025371773e1});
+  Tensor q = polynomial(
+      z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+          4.853903996359136964868e2, 1.945506571482613964425e2});
   Tensor start = mote::where(far, x.full_like(std::numbers::pi / 2),
                              mote::where(mid, x.full_like(std::numbers::pi / 4), x.zeros_like()));
   return sign_of(x) * (start + (r + r * (z * p / q)));
@@ -85,19 +86,50 @@ Tensor cosh_wide(const Tensor& x) {
 }
 
 Tensor asinh_wide(const Tensor& x) {
-  Tensor a = magnitude(x), s = a * a;
-  return sign_of(x) * log1p_wide(a + s / (1 + (s + 1).sqrt()));
+  Tensor a = magnitude(x), large = a > 1e8, b = mote::where(large, 1, a), s = b * b;
+  Tensor near = log1p_wide(b + s / (1 + (s + 1).sqrt()));
+  return sign_of(x) * mote::where(large, a.log() + std::numbers::ln2, near);
 }
+
+Tensor acosh_wide(const Tensor& x) {
+  Tensor t = x - 1;
+  return log1p_wide(t + t.sqrt() * (t + 2).sqrt());
+}
+
+Tensor atanh_wide(const Tensor& x) { return 0.5 * log1p_wide(2 * x / (1 - x)); }
+Tensor asin_wide(const Tensor& x) { return atan_wide(x / ((1 - x) * (1 + x)).sqrt()); }
+Tensor acos_wide(const Tensor& x) { return 2 * atan_wide(((1 - x) / (1 + x)).sqrt()); }
 
 // Chebyshev expansion of erfc(z) exp(z * z) / t in t = 2 / (2 + z), z >= 0 (Numerical Recipes).
 Tensor erfc_wide(const Tensor& x) {
-  static constexpr double c[] = {
-      -1.3026537197817094, 6.4196979235649026e-1, 1.9476473204185836e-2, -9.561514786808631e-3,
-      -9.46595344482036e-4, 3.66839497852761e-4, 4.2523324806907e-5, -2.0278578112534e-5,
-      -1.624290004647e-6, 1.303655835580e-6, 1.5626441722e-8, -8.5238095915e-8, 6.529054439e-9,
-      5.059343495e-9, -9.91364156e-10, -2.27365122e-10, 9.6467911e-11, 2.394038e-12,
-      -6.886027e-12, 8.94487e-13, 3.13092e-13, -1.12708e-13, 3.81e-16, 7.106e-15, -1.523e-15,
-      -9.4e-17, 1.21e-16, -2.8e-17};
+  static constexpr double c[] = {-1.3026537197817094,
+                                 6.4196979235649026e-1,
+                                 1.9476473204185836e-2,
+                                 -9.561514786808631e-3,
+                                 -9.46595344482036e-4,
+                                 3.66839497852761e-4,
+                                 4.2523324806907e-5,
+                                 -2.0278578112534e-5,
+                                 -1.624290004647e-6,
+                                 1.303655835580e-6,
+                                 1.5626441722e-8,
+                                 -8.5238095915e-8,
+                                 6.529054439e-9,
+                                 5.059343495e-9,
+                                 -9.91364156e-10,
+                                 -2.27365122e-10,
+                                 9.6467911e-11,
+                                 2.394038e-12,
+                                 -6.886027e-12,
+                                 8.94487e-13,
+                                 3.13092e-13,
+                                 -1.12708e-13,
+                                 3.81e-16,
+                                 7.106e-15,
+                                 -1.523e-15,
+                                 -9.4e-17,
+                                 1.21e-16,
+                                 -2.8e-17};
   Tensor z = magnitude(x), t = 2.0 / (z + 2), ty = 4 * t - 2;
   Tensor d = x.zeros_like(), before = d;
   for (size_t j = std::size(c) - 1; j > 0; --j) {
@@ -116,10 +148,20 @@ Tensor integral(const Tensor& t, Tensor (*f)(const Tensor&)) {
 
 Tensor truncated(const Tensor& x) { return apply(Op::Trunc, x, x.dtype()); }
 
+Tensor rounded_down(const Tensor& x) {
+  Tensor t = truncated(x);
+  return mote::where(x < t, t - 1, t);
+}
+
+Tensor rounded_up(const Tensor& x) {
+  Tensor t = truncated(x);
+  return mote::where(t < x, t + 1, t);
+}
+
 Tensor to_even(const Tensor& x) {
   Tensor t = truncated(x), part = (x - t).abs(), odd = (t - 2 * truncated(t * 0.5)).ne(0);
   Tensor up = (part > 0.5) | (part.eq(0.5) & odd);
-  return t + mote::where(up, mote::where(x < 0, x.full_like(-1), x.ones_like()), 0);
+  return mote::where(up, t + sign_of(x), t);
 }
 
 // a - b * trunc(a / b), exact while the quotient is.
@@ -144,41 +186,58 @@ Pair as_tensors(const Operand& a, const Operand& b, DType d) {
   return {to_tensor(a, like, d), to_tensor(b, like, d)};
 }
 
+// Euclid's steps, as many as the widest pair of the dtype needs.
+Tensor gcd_wide(const Tensor& a, const Tensor& b) {
+  Tensor x = a.abs(), y = b.abs();
+  int steps = 8 * size_of(a.dtype()) * 3 / 2;
+  for (int i = 0; i < steps; ++i) {
+    Tensor done = y.eq(0), rest = elementwise(Op::IMod, {x, y}, a.dtype());
+    x = mote::where(done, x, y);
+    y = rest;
+  }
+  return x;
+}
+
 }  // namespace
 
 // clang-format off
-Tensor Tensor::sqrt(Loc w) const { Call call("sqrt", w); return curve(Op::Sqrt, *this); }
-Tensor Tensor::exp(Loc w) const { Call call("exp", w); return curve(Op::Exp, *this); }
-Tensor Tensor::exp2(Loc w) const { Call call("exp2", w); return curve(Op::Exp2, *this); }
-Tensor Tensor::log(Loc w) const { Call call("log", w); return curve(Op::Log, *this); }
-Tensor Tensor::log2(Loc w) const { Call call("log2", w); return curve(Op::Log2, *this); }
-Tensor Tensor::sin(Loc w) const { Call call("sin", w); return curve(Op::Sin, *this); }
-Tensor Tensor::cos(Loc w) const { Call call("cos", w); return curve(Op::Cos, *this); }
-Tensor Tensor::tanh(Loc w) const { Call call("tanh", w); return curve(Op::Tanh, *this); }
-Tensor Tensor::erf(Loc w) const { Call call("erf", w); return curve(Op::Erf, *this); }
-Tensor Tensor::positive(Loc w) const { Call call("positive", w); expect_defined(*this); return *this; }
-Tensor Tensor::square(Loc w) const { Call call("square", w); return mul(*this); }
-Tensor Tensor::reciprocal(Loc w) const { Call call("reciprocal", w); return 1.0 / *this; }
-Tensor Tensor::deg2rad(Loc w) const { Call call("deg2rad", w); return *this * (std::numbers::pi / 180); }
-Tensor Tensor::rad2deg(Loc w) const { Call call("rad2deg", w); return *this * (180 / std::numbers::pi); }
-Tensor Tensor::sgn(Loc w) const { Call call("sgn", w); return sign(); }
-Tensor Tensor::floor(Loc w) const {
-  Call call("floor", w);
-  return integral(*this, [](const Tensor& x) { Tensor t = truncated(x); return t - (x < t); });
-}
-Tensor Tensor::ceil(Loc w) const {
-  Call call("ceil", w);
-  return integral(*this, [](const Tensor& x) { Tensor t = truncated(x); return t + (t < x); });
-}
+#define MOTE_RESULT(name, result) \
+  Tensor Tensor::name(Loc w) const { Call call(#name, w); expect_defined(*this); return result; }
+MOTE_RESULT(sqrt, curve(Op::Sqrt, *this))
+MOTE_RESULT(exp, curve(Op::Exp, *this))
+MOTE_RESULT(exp2, curve(Op::Exp2, *this))
+MOTE_RESULT(log, curve(Op::Log, *this))
+MOTE_RESULT(log2, curve(Op::Log2, *this))
+MOTE_RESULT(sin, curve(Op::Sin, *this))
+MOTE_RESULT(cos, curve(Op::Cos, *this))
+MOTE_RESULT(tanh, curve(Op::Tanh, *this))
+MOTE_RESULT(erf, curve(Op::Erf, *this))
+MOTE_RESULT(positive, *this)
+MOTE_RESULT(square, mul(*this))
+MOTE_RESULT(reciprocal, 1.0 / *this)
+MOTE_RESULT(deg2rad, *this * (std::numbers::pi / 180))
+MOTE_RESULT(rad2deg, *this * (180 / std::numbers::pi))
+MOTE_RESULT(sgn, sign())
+MOTE_RESULT(floor, integral(*this, rounded_down))
+MOTE_RESULT(ceil, integral(*this, rounded_up))
+MOTE_RESULT(trunc, integral(*this, truncated))
+MOTE_RESULT(round, integral(*this, to_even))
+MOTE_RESULT(rsqrt, composed(*this, false, [](const Tensor& x) { return 1.0 / x.sqrt(); }))
+MOTE_RESULT(expm1, composed(*this, false, expm1_wide))
+MOTE_RESULT(log1p, composed(*this, false, log1p_wide))
+MOTE_RESULT(tan, composed(*this, false, [](const Tensor& x) { return x.sin() / x.cos(); }))
+MOTE_RESULT(sinh, composed(*this, false, sinh_wide))
+MOTE_RESULT(cosh, composed(*this, false, cosh_wide))
+MOTE_RESULT(asinh, composed(*this, true, asinh_wide))
+MOTE_RESULT(acosh, composed(*this, true, acosh_wide))
+MOTE_RESULT(atanh, composed(*this, true, atanh_wide))
+MOTE_RESULT(atan, composed(*this, true, atan_wide))
+MOTE_RESULT(asin, composed(*this, true, asin_wide))
+MOTE_RESULT(acos, composed(*this, true, acos_wide))
+MOTE_RESULT(erfc, composed(*this, true, erfc_wide))
+#undef MOTE_RESULT
 // clang-format on
-Tensor Tensor::trunc(Loc w) const {
-  Call call("trunc", w);
-  return integral(*this, truncated);
-}
-Tensor Tensor::round(Loc w) const {
-  Call call("round", w);
-  return integral(*this, to_even);
-}
+
 Tensor Tensor::round(int decimals, Loc w) const {
   Call call("round", w);
   double scale = std::pow(10.0, std::abs(decimals));
@@ -254,7 +313,10 @@ Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal
 Tensor Tensor::nan_to_num(double nan, Loc w) const {
   Call call("nan_to_num", w);
   if (!is_floating_point()) return *this;
-  static constexpr double largest[] = {448, 57344, 3.3895313892515355e38, 65504,
+  static constexpr double largest[] = {448,
+                                       57344,
+                                       3.3895313892515355e38,
+                                       65504,
                                        std::numeric_limits<float>::max(),
                                        std::numeric_limits<double>::max()};
   double most = largest[static_cast<int>(dtype()) - static_cast<int>(DType::f8e4m3)];
@@ -262,69 +324,10 @@ Tensor Tensor::nan_to_num(double nan, Loc w) const {
   return mote::where(isposinf(), full_like(most), mote::where(isneginf(), full_like(-most), t));
 }
 
-Tensor Tensor::rsqrt(Loc w) const {
-  Call call("rsqrt", w);
-  return composed(*this, false, [](const Tensor& x) { return 1.0 / x.sqrt(); });
-}
-Tensor Tensor::expm1(Loc w) const {
-  Call call("expm1", w);
-  return composed(*this, false, expm1_wide);
-}
-Tensor Tensor::log1p(Loc w) const {
-  Call call("log1p", w);
-  return composed(*this, false, log1p_wide);
-}
 Tensor Tensor::log10(Loc w) const {
   Call call("log10", w);
   return composed(*this, dtype() == DType::f32,
                   [](const Tensor& x) { return x.log() * std::numbers::log10e; });
-}
-Tensor Tensor::tan(Loc w) const {
-  Call call("tan", w);
-  return composed(*this, false, [](const Tensor& x) { return x.sin() / x.cos(); });
-}
-Tensor Tensor::sinh(Loc w) const {
-  Call call("sinh", w);
-  return composed(*this, false, sinh_wide);
-}
-Tensor Tensor::cosh(Loc w) const {
-  Call call("cosh", w);
-  return composed(*this, false, cosh_wide);
-}
-Tensor Tensor::asinh(Loc w) const {
-  Call call("asinh", w);
-  return composed(*this, true, asinh_wide);
-}
-Tensor Tensor::acosh(Loc w) const {
-  Call call("acosh", w);
-  return composed(*this, true, [](const Tensor& x) {
-    Tensor t = x - 1;
-    return log1p_wide(t + (t * (t + 2)).sqrt());
-  });
-}
-Tensor Tensor::atanh(Loc w) const {
-  Call call("atanh", w);
-  return composed(*this, true, [](const Tensor& x) { return 0.5 * log1p_wide(2 * x / (1 - x)); });
-}
-Tensor Tensor::atan(Loc w) const {
-  Call call("atan", w);
-  return composed(*this, true, atan_wide);
-}
-Tensor Tensor::asin(Loc w) const {
-  Call call("asin", w);
-  return composed(*this, true, [](const Tensor& x) {
-    return atan_wide(x / ((1 - x) * (1 + x)).sqrt());
-  });
-}
-Tensor Tensor::acos(Loc w) const {
-  Call call("acos", w);
-  return composed(*this, true, [](const Tensor& x) {
-    return 2 * atan_wide(((1 - x) / (1 + x)).sqrt());
-  });
-}
-Tensor Tensor::erfc(Loc w) const {
-  Call call("erfc", w);
-  return composed(*this, true, erfc_wide);
 }
 Tensor Tensor::sinc(Loc w) const {
   Call call("sinc", w);
@@ -340,7 +343,8 @@ Tensor atan2(Operand a, Operand b, Loc w) {
     Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
     Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);
     Tensor base = atan_wide(slope);
-    Tensor turn = mote::where(y.signbit(), x.full_like(-std::numbers::pi), x.full_like(std::numbers::pi));
+    Tensor turn =
+        mote::where(y.signbit(), x.full_like(-std::numbers::pi), x.full_like(std::numbers::pi));
     Tensor out = base + mote::where(x.signbit() & !none, turn, 0);
     // Both infinite: the diagonals. Both zero: 0 or pi, signed by y.
     Tensor quarter = mote::where(x < 0, turn * 0.75, turn * 0.25);
@@ -351,7 +355,9 @@ Tensor atan2(Operand a, Operand b, Loc w) {
 
 Tensor hypot(Operand a, Operand b, Loc w) {
   Call call("hypot", w);
-  return composed(a, b, true, [](const Tensor& x, const Tensor& y) { return (x * x + y * y).sqrt(); });
+  return composed(a, b, true, [](const Tensor& x, const Tensor& y) {
+    return mote::where(x.isinf() | y.isinf(), x.full_like(kInf), (x * x + y * y).sqrt());
+  });
 }
 
 Tensor copysign(Operand a, Operand b, Loc w) {
@@ -390,8 +396,7 @@ Tensor xlogy(Operand a, Operand b, Loc w) {
 Tensor heaviside(Operand a, Operand b, Loc w) {
   Call call("heaviside", w);
   auto [x, values] = as_tensors(a, b, common_dtype(a, b));
-  Tensor step = mote::where(x.eq(0), values, (x > 0).to(x.dtype()));
-  return x.is_floating_point() ? mote::where(x.isnan(), x, step) : step;
+  return mote::where(x.eq(0), values, (x > 0).to(x.dtype()));
 }
 
 Tensor fmax(Operand a, Operand b, Loc w) {
@@ -403,6 +408,21 @@ Tensor fmin(Operand a, Operand b, Loc w) {
   Call call("fmin", w);
   auto [x, y] = as_tensors(a, b, common_dtype(a, b));
   return where(x.isnan(), y, where(y.isnan(), x, minimum(x, y)));
+}
+
+Tensor gcd(Operand a, Operand b, Loc w) {
+  Call call("gcd", w);
+  DType d = common_dtype(a, b);
+  expect(is_int(d), "needs integers, got ", d);
+  auto [x, y] = as_tensors(a, b, d);
+  return gcd_wide(x, y);
+}
+Tensor lcm(Operand a, Operand b, Loc w) {
+  Call call("lcm", w);
+  DType d = common_dtype(a, b);
+  expect(is_int(d), "needs integers, got ", d);
+  auto [x, y] = as_tensors(a, b, d);
+  return (elementwise(Op::IDiv, {x, gcd_wide(x, y)}, d) * y).abs();
 }
 
 Tensor fmod(Operand a, Operand b, Loc w) {
@@ -428,7 +448,8 @@ Tensor floor_divide(Operand a, Operand b, Loc w) {
   auto [x, y] = as_tensors(a, b, d);
   if (is_float(d)) {
     Tensor whole = ((x - remainder(x, y)) / y).round();
-    return where(y.eq(0) | x.isinf(), x / y, whole);
+    Tensor signed_zero = x / y * 0;
+    return where(y.eq(0) | x.isinf(), x / y, where(whole.eq(0), signed_zero, whole));
   }
   Tensor q = elementwise(Op::IDiv, {x, y}, d);
   if (!is_signed(d)) return q;

@@ -13,11 +13,16 @@ void expect_same_dtype(const Tensor& a, const Tensor& b) {
   expect(a.dtype() != DType::boolean, "bools have no product sum; cast them first");
 }
 
-// sum over the last axis of a * b, both of the rank of the result plus one.
-Tensor product_sum(const Tensor& a, const Tensor& b) {
-  DType d = a.dtype(), wide = accumulator(d);
-  int64_t last = a.dim() - 1;
-  return reduce_tensor(Op::Add, a.to(wide) * b.to(wide), {&last, 1}, false).to(d);
+// The product of matrices in the accumulator's dtype, so that what follows can round once.
+Tensor wide_matmul(const Tensor& x, const Tensor& y) {
+  DType wide = accumulator(x.dtype());
+  Tensor a = x.dim() == 1 ? x.unsqueeze(0) : x;
+  Tensor b = y.dim() == 1 ? y.unsqueeze(0) : y.transpose(-1, -2);
+  Tensor terms = a.unsqueeze(-2).to(wide) * b.unsqueeze(-3).to(wide);
+  int64_t last = terms.dim() - 1;
+  Tensor out = reduce_tensor(Op::Add, terms, {&last, 1}, false);
+  if (x.dim() == 1) out = out.squeeze(-2);
+  return y.dim() == 1 ? out.squeeze(-1) : out;
 }
 
 // One operand of einsum with a name per axis; each name once.
@@ -36,8 +41,10 @@ std::string dots(int64_t count) {
 std::vector<std::string> split_terms(const std::string& text) {
   std::vector<std::string> out(1);
   for (char c : text) {
-    if (c == ',') out.emplace_back();
-    else out.back() += c;
+    if (c == ',')
+      out.emplace_back();
+    else
+      out.back() += c;
   }
   return out;
 }
@@ -58,8 +65,8 @@ Named name_axes(const Tensor& t, const std::string& term) {
   expect_defined(t, "an operand");
   size_t at = term.find("...");
   int64_t plain = static_cast<int64_t>(term.size()) - (at == std::string::npos ? 0 : 3);
-  expect(at == std::string::npos ? plain == t.dim() : plain <= t.dim(), "'", term, "' names ", plain,
-         " axes, the operand has shape ", t);
+  expect(at == std::string::npos ? plain == t.dim() : plain <= t.dim(), "'", term, "' names ",
+         plain, " axes, the operand has shape ", t);
   Named n{t, expand_dots(term, t.dim() - plain)};
   for (size_t i = 0; i < n.names.size(); ++i) {
     size_t twin = n.names.find(n.names[i], i + 1);
@@ -102,8 +109,19 @@ std::string implied_output(const std::vector<std::string>& terms) {
 
 void check_equation(const std::string& text) {
   for (char c : text)
-    expect((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == ',' || c == '-' || c == '>',
+    expect((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == ',' || c == '-' ||
+               c == '>',
            "unexpected '", c, "' in the equation");
+}
+
+// The axes before the last two, broadcast against each other.
+void expect_batches(const Tensor& a, const Tensor& b) {
+  for (int64_t i = 3; i <= std::min(a.dim(), b.dim()); ++i) {
+    const Dim& x = dims_of(a)[static_cast<size_t>(a.dim() - i)];
+    const Dim& y = dims_of(b)[static_cast<size_t>(b.dim() - i)];
+    expect(x == y || x == Dim(1) || y == Dim(1), "shapes ", a, " and ", b, ": batches of ", x,
+           " and ", y, " matrices cannot be broadcast together");
+  }
 }
 
 }  // namespace
@@ -111,17 +129,15 @@ void check_equation(const std::string& text) {
 Tensor Tensor::matmul(const Tensor& other, Loc where) const {
   Call call("matmul", where);
   expect_defined(other, "the other tensor");
-  expect(dim() > 0 && other.dim() > 0, "needs tensors with axes, got shapes ", *this, " and ", other);
+  expect(dim() > 0 && other.dim() > 0, "needs tensors with axes, got shapes ", *this, " and ",
+         other);
   expect_same_dtype(*this, other);
   const Dim& inner = dims_of(*this).back();
   const Dim& outer = dims_of(other)[static_cast<size_t>(std::max<int64_t>(other.dim() - 2, 0))];
   expect(inner == outer, "shapes ", *this, " and ", other, ": inner sizes ", inner, " and ", outer,
          " differ");
-  Tensor a = dim() == 1 ? unsqueeze(0) : *this;
-  Tensor b = other.dim() == 1 ? other.unsqueeze(0) : other.transpose(-1, -2);
-  Tensor out = product_sum(a.unsqueeze(-2), b.unsqueeze(-3));
-  if (dim() == 1) out = out.squeeze(-2);
-  return other.dim() == 1 ? out.squeeze(-1) : out;
+  expect_batches(*this, other);
+  return wide_matmul(*this, other).to(dtype());
 }
 
 Tensor Tensor::mm(const Tensor& other, Loc where) const {
@@ -131,14 +147,16 @@ Tensor Tensor::mm(const Tensor& other, Loc where) const {
 }
 Tensor Tensor::bmm(const Tensor& other, Loc where) const {
   Call call("bmm", where);
-  expect(dim() == 3 && other.dim() == 3, "needs batches of matrices, got shapes ", *this, " and ", other);
-  expect(dims_of(*this)[0] == dims_of(other)[0], "batches of ", dims_of(*this)[0], " and ",
-         dims_of(other)[0], " matrices");
+  expect(dim() == 3 && other.dim() == 3, "needs batches of matrices, got shapes ", *this, " and ",
+         other);
+  expect(dims_of(*this)[0] == dims_of(other)[0], "shapes ", *this, " and ", other, ": batches of ",
+         dims_of(*this)[0], " and ", dims_of(other)[0], " matrices");
   return matmul(other);
 }
 Tensor Tensor::mv(const Tensor& vec, Loc where) const {
   Call call("mv", where);
-  expect(dim() == 2 && vec.dim() == 1, "needs a matrix and a vector, got shapes ", *this, " and ", vec);
+  expect(dim() == 2 && vec.dim() == 1, "needs a matrix and a vector, got shapes ", *this, " and ",
+         vec);
   return matmul(vec);
 }
 Tensor Tensor::dot(const Tensor& other, Loc where) const {
@@ -163,8 +181,13 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, Loc where) const
   expect(weight.dim() == 1 || weight.dim() == 2, "needs a weight (out, in), got shape ", weight);
   expect(dim() > 0 && dims_of(*this).back() == dims_of(weight).back(), "input of shape ", *this,
          " and weight of shape ", weight, ": inner sizes differ");
-  Tensor out = matmul(weight.dim() == 1 ? weight : weight.t());
-  return bias.defined() ? out + bias : out;
+  expect_same_dtype(*this, weight);
+  common_device({this, &weight, &bias});
+  Tensor out = wide_matmul(*this, weight.dim() == 1 ? weight : weight.t());
+  if (!bias.defined()) return out.to(dtype());
+  expect(can_expand(dims_of(bias), dims_of(out)), "bias of shape ", bias,
+         " does not fit the weight of shape ", weight);
+  return (out + bias.to(out.dtype())).to(dtype());
 }
 
 Tensor Tensor::tensordot(const Tensor& other, int64_t dims, Loc where) const {
@@ -176,7 +199,8 @@ Tensor Tensor::tensordot(const Tensor& other, int64_t dims, Loc where) const {
   expect(std::equal(a.end() - static_cast<long>(n), a.end(), b.begin()), "the last ", dims,
          " axes of ", *this, " and the first ", dims, " of ", other, " differ");
   Dim inner = product(std::span(a).last(n));
-  std::vector<Dim> out(a.begin(), a.end() - static_cast<long>(n)), rest(b.begin() + static_cast<long>(n), b.end());
+  std::vector<Dim> out(a.begin(), a.end() - static_cast<long>(n)),
+      rest(b.begin() + static_cast<long>(n), b.end());
   std::vector<Dim> left = {product(out), inner}, right = {inner, product(rest)};
   out.insert(out.end(), rest.begin(), rest.end());
   return reshaped(reshaped(*this, left).matmul(reshaped(other, right)), out);
@@ -223,17 +247,19 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands, 
       if (all.find(c) == std::string::npos) all += c;
       Dim& size = sizes.try_emplace(c, dims_of(n.tensor)[k]).first->second;
       Dim own = dims_of(n.tensor)[k];
-      expect(size == own || size == Dim(1) || own == Dim(1), "'", c, "' has sizes ", size, " and ", own);
+      expect(size == own || size == Dim(1) || own == Dim(1), "'", c, "' has sizes ", size, " and ",
+             own);
       if (size == Dim(1)) size = own;
     }
   }
-  std::string out = expand_dots(arrow == std::string::npos ? implied_output(terms) : text.substr(arrow + 2), most_dots);
+  std::string out = expand_dots(
+      arrow == std::string::npos ? implied_output(terms) : text.substr(arrow + 2), most_dots);
   std::string order = out;
   for (char c : all)
     if (out.find(c) == std::string::npos) order += c;
   for (size_t i = 0; i < out.size(); ++i)
-    expect(all.find(out[i]) != std::string::npos && out.find(out[i], i + 1) == std::string::npos, "'",
-           out[i], "' of the output must be named once there and in an operand");
+    expect(all.find(out[i]) != std::string::npos && out.find(out[i], i + 1) == std::string::npos,
+           "'", out[i], "' of the output must be named once there and in an operand");
   Tensor result = align(named[0], order);
   for (size_t i = 1; i < named.size(); ++i) result = result * align(named[i], order);
   std::vector<Dim> dims;
@@ -242,7 +268,8 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands, 
   std::vector<int64_t> over;
   for (size_t i = out.size(); i < order.size(); ++i) over.push_back(static_cast<int64_t>(i));
   DType d = result.dtype();
-  return over.empty() ? result : reduce_tensor(Op::Add, result.to(accumulator(d)), over, false).to(d);
+  return over.empty() ? result
+                      : reduce_tensor(Op::Add, result.to(accumulator(d)), over, false).to(d);
 }
 
 }  // namespace mote

@@ -43,8 +43,10 @@ Dim inferred_size(std::vector<Dim> have, const std::vector<Dim>& wanted, const T
   for (const Dim& d : wanted) {
     if (d == Dim(-1)) continue;
     auto same = d.is_symbolic() ? std::find(have.begin(), have.end(), d) : have.end();
-    if (same != have.end()) have.erase(same);
-    else named *= numeric(d);
+    if (same != have.end())
+      have.erase(same);
+    else
+      named *= numeric(d);
   }
   Dim rest = product(have);
   expect(named != 0, "the size of -1 is not decided in the shape ", wanted, " for shape ", t);
@@ -56,8 +58,7 @@ std::vector<Dim> new_shape(const Tensor& t, const Sizes& shape) {
   std::vector<Dim> dims = to_dims(shape);
   auto open = std::count(dims.begin(), dims.end(), Dim(-1));
   expect(open <= 1, "only one size may be -1, got ", dims);
-  for (const Dim& d : dims)
-    expect(d.is_symbolic() || d.size >= -1, "a size is negative in ", dims);
+  for (const Dim& d : dims) expect(d.is_symbolic() || d.size >= -1, "a size is negative in ", dims);
   if (open) *std::find(dims.begin(), dims.end(), Dim(-1)) = inferred_size(dims_of(t), dims, t);
   expect(product(dims).size == product(dims_of(t)).size, "shape ", t, " does not fit ", dims);
   return dims;
@@ -83,7 +84,8 @@ std::vector<int64_t> pick(const std::vector<int64_t>& from, const std::vector<in
 
 Tensor permuted(const Tensor& t, const std::vector<int64_t>& axes) {
   std::vector<int64_t> strides = strides_of(t);
-  return make_view(t, prim::permute(chain_of(t), axes), strides.empty() ? strides : pick(strides, axes));
+  return make_view(t, prim::permute(chain_of(t), axes),
+                   strides.empty() ? strides : pick(strides, axes));
 }
 
 Tensor expanded(const Tensor& t, const std::vector<Dim>& dims) {
@@ -219,8 +221,8 @@ Tensor Tensor::view(const Sizes& shape, Loc where) const {
   Call call("view", where);
   std::vector<Dim> dims = new_shape(*this, shape);
   auto v = try_view(*this, dims);
-  expect(v.has_value(), "shape ", *this, " with strides ", strides_of(*this),
-         " cannot be seen as ", dims, " without a copy; use reshape()");
+  expect(v.has_value(), "shape ", *this, " with strides ", strides_of(*this), " cannot be seen as ",
+         dims, " without a copy; use reshape()");
   return *v;
 }
 
@@ -303,13 +305,14 @@ Tensor Tensor::shrink(const Sizes& begin, const Sizes& end, Loc where) const {
   Call call("shrink", where);
   std::vector<Dim> from = to_dims(begin), to = to_dims(end);
   const std::vector<Dim>& dims = dims_of(*this);
-  expect(from.size() == dims.size() && to.size() == dims.size(), "needs a begin and an end per axis",
-         " of shape ", *this, ", got ", from, " and ", to);
+  expect(from.size() == dims.size() && to.size() == dims.size(),
+         "needs a begin and an end per axis", " of shape ", *this, ", got ", from, " and ", to);
   std::vector<Extent> bounds;
   for (size_t i = 0; i < dims.size(); ++i) {
     bool known = !from[i].is_symbolic() && !to[i].is_symbolic() && !dims[i].is_symbolic();
-    expect(!known || (0 <= from[i].size && from[i].size <= to[i].size && to[i].size <= dims[i].size),
-           "cannot cut ", from, " to ", to, " out of shape ", *this);
+    expect(
+        !known || (0 <= from[i].size && from[i].size <= to[i].size && to[i].size <= dims[i].size),
+        "cannot cut ", from, " to ", to, " out of shape ", *this);
     bounds.push_back({from[i], to[i]});
   }
   return shrunk(*this, bounds);
@@ -356,7 +359,10 @@ Tensor Tensor::squeeze(const Axes& axes, Loc where) const {
 
 Tensor Tensor::unsqueeze(int64_t dim, Loc where) const {
   Call call("unsqueeze", where);
-  int64_t axis = to_axis(dim, this->dim() + 1);
+  int64_t rank = this->dim();
+  expect(dim >= -rank - 1 && dim <= rank, "a new axis of shape ", *this, " can be ", -rank - 1,
+         " to ", rank, ", got ", dim);
+  int64_t axis = to_axis(dim, rank + 1);
   std::vector<Dim> dims = dims_of(*this);
   dims.insert(dims.begin() + static_cast<long>(axis), Dim(1));
   return reshaped(*this, dims);
@@ -409,7 +415,8 @@ std::vector<Tensor> Tensor::split(const Ints& size, int64_t dim, Loc where) cons
   }
   int64_t sum = 0;
   for (int64_t n : parts) expect(n >= 0, "a part is negative in ", parts), sum += n;
-  expect(sum == total, "the parts ", parts, " do not add up to the size ", total, " of axis ", axis);
+  expect(sum == total, "the parts ", parts, " do not add up to the size ", total, " of axis ",
+         axis);
   std::vector<Tensor> out;
   int64_t at = 0;
   for (int64_t n : parts) out.push_back(cut(*this, axis, at, at + n)), at += n;
@@ -435,7 +442,8 @@ std::vector<Tensor> Tensor::unbind(int64_t dim, Loc where) const {
 Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const {
   Call call("unfold", where);
   if (this->dim() == 0) return unsqueeze(0).unfold(0, size, step).squeeze(0);
-  int64_t axis = to_axis(dim, this->dim()), length = numeric(dims_of(*this)[static_cast<size_t>(axis)]);
+  int64_t axis = to_axis(dim, this->dim()),
+          length = numeric(dims_of(*this)[static_cast<size_t>(axis)]);
   expect(size > 0 && step > 0, "needs a size and a step > 0, got ", size, " and ", step);
   expect(size <= length, "windows of size ", size, " do not fit axis ", axis, " of size ", length);
   Ref chain = window_axis(chain_of(*this), axis, size, step, 1);

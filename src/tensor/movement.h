@@ -4,8 +4,8 @@
 
 namespace mote {
 
-std::vector<prim::Extent> whole(std::span<const Dim> dims);   // the bounds that cut nothing
-std::vector<prim::Extent> nothing(size_t rank);               // the amounts that pad nothing
+std::vector<prim::Extent> whole(std::span<const Dim> dims);  // the bounds that cut nothing
+std::vector<prim::Extent> nothing(size_t rank);              // the amounts that pad nothing
 
 // View of begin ... end of one axis.
 Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end);

@@ -25,7 +25,9 @@ struct Operands {
 
 bool is_movement(Op op) { return has(op, Movement) && op != Op::Pad; }
 
-bool same(const Shape& s, Dims d) { return std::equal(s.dims.begin(), s.dims.end(), d.begin(), d.end()); }
+bool same(const Shape& s, Dims d) {
+  return std::equal(s.dims.begin(), s.dims.end(), d.begin(), d.end());
+}
 
 // The rank-0 node that a repeats everywhere, or null: movement of such a value needs no chain.
 Ref repeated_scalar(const Ref& a) {
@@ -93,8 +95,7 @@ Ref alu(Op op, std::initializer_list<Ref> src) {
 // To bool is "not zero", which a saturating cast is not.
 Ref cast(const Ref& a, DType dtype) {
   if (a->dtype == dtype) return a;
-  if (dtype == DType::boolean)
-    return logical_not(alu(Op::Eq, {a, constant(a->dtype, int64_t{0})}));
+  if (dtype == DType::boolean) return logical_not(alu(Op::Eq, {a, constant(a->dtype, int64_t{0})}));
   return make(Op::Cast, dtype, {a});
 }
 
@@ -140,9 +141,8 @@ Ref expand(const Ref& a, Dims shape) {
 }
 
 Ref pad(const Ref& a, std::span<const Extent> amounts) {
-  bool nothing = std::all_of(amounts.begin(), amounts.end(), [](const Extent& e) {
-    return e.begin == Dim(0) && e.end == Dim(0);
-  });
+  bool nothing = std::all_of(amounts.begin(), amounts.end(),
+                             [](const Extent& e) { return e.begin == Dim(0) && e.end == Dim(0); });
   if (nothing) return a;
   Ref padded = extents_op(Op::Pad, a, amounts);
   if (a->shape->symbolic || a->shape->count() != 0) return padded;

@@ -10,33 +10,35 @@ namespace mote::prim {
 
 using Axes = std::span<const int64_t>;
 using Dims = std::span<const Dim>;
-struct Extent { Dim begin, end; };  // of shrink (begin, end) and pad (before, after)
+struct Extent {
+  Dim begin, end;
+};  // of shrink (begin, end) and pad (before, after)
 
 Ref constant(DType dtype, double v);
 Ref constant(DType dtype, int64_t v);
-Ref full(Dims shape, const Ref& scalar);          // Expand of a rank-0 node
-Ref iota(const Dim& length);                       // index dtype, shape (length)
+Ref full(Dims shape, const Ref& scalar);  // Expand of a rank-0 node
+Ref iota(const Dim& length);              // index dtype, shape (length)
 Ref variable(std::string_view name, int64_t lo, int64_t hi);
 Ref bind(const Ref& variable, int64_t value);
 
-Ref alu(Op op, std::initializer_list<Ref> src);    // dtype from the sources; comparisons give bool
-Ref cast(const Ref& a, DType dtype);               // itself when nothing changes
-Ref bitcast(const Ref& a, DType dtype);            // same size
+Ref alu(Op op, std::initializer_list<Ref> src);  // dtype from the sources; comparisons give bool
+Ref cast(const Ref& a, DType dtype);             // itself when nothing changes
+Ref bitcast(const Ref& a, DType dtype);          // same size
 Ref where(const Ref& c, const Ref& a, const Ref& b);
 Ref neg(const Ref& a);
 Ref add(const Ref& a, const Ref& b);
 Ref sub(const Ref& a, const Ref& b);
 Ref mul(const Ref& a, const Ref& b);
-Ref logical_not(const Ref& a);                     // of bool
+Ref logical_not(const Ref& a);  // of bool
 
-Ref reshape(const Ref& a, Dims shape);             // merges with a reshape below
+Ref reshape(const Ref& a, Dims shape);  // merges with a reshape below
 Ref permute(const Ref& a, Axes axes);
 Ref expand(const Ref& a, Dims shape);
 Ref pad(const Ref& a, std::span<const Extent> amounts);
 Ref shrink(const Ref& a, std::span<const Extent> bounds);
 Ref flip(const Ref& a, Axes axes);
-Ref reduce(Op op, const Ref& a, Axes axes);        // axes stay with size 1; sums of 16-bit floats
-                                                   // must be cast up by the caller
+Ref reduce(Op op, const Ref& a, Axes axes);  // axes stay with size 1; sums of 16-bit floats
+                                             // must be cast up by the caller
 Ref contiguous(const Ref& a);
 Ref detach(const Ref& a);
 Ref copy_to(const Ref& a, uint8_t device);
@@ -44,6 +46,6 @@ Ref buffer(uint8_t device, DType dtype, int64_t count);  // fresh storage, nothi
 // STORE(target, value) then AFTER(base, store): the next version of the buffer under target.
 // target is movement over a Buffer or an After.
 Ref assign(const Ref& target, const Ref& value);
-UOp base_of(UOp node);                             // through movement and After to the Buffer, or {}
+UOp base_of(UOp node);  // through movement and After to the Buffer, or {}
 
 }  // namespace mote::prim

@@ -62,7 +62,8 @@ Tensor gaussian(const Tensor& bits, DType d) {
   DType wide = d == DType::f64 ? d : DType::f32;
   int n = d == DType::f64 ? 32 : 24;
   double unit = std::ldexp(1.0, -n);
-  Tensor high = (bits >> (64 - n)).to(wide), low = ((bits & int64_t{0xffffffff}) >> (32 - n)).to(wide);
+  Tensor high = (bits >> (64 - n)).to(wide),
+         low = ((bits & int64_t{0xffffffff}) >> (32 - n)).to(wide);
   Tensor radius = (((high + 1) * unit).log() * -2).sqrt();
   return (radius * (low * (unit * 2 * std::numbers::pi)).cos()).to(d);
 }
@@ -75,12 +76,14 @@ Fans fans(const Sizes& shape) {
   expect(dims.size() >= 2, "needs a shape (out, in, kernel...), got ", dims);
   double kernel = 1;
   for (size_t i = 2; i < dims.size(); ++i) kernel *= static_cast<double>(numeric(dims[i]));
-  return {static_cast<double>(numeric(dims[1])) * kernel, static_cast<double>(numeric(dims[0])) * kernel};
+  return {static_cast<double>(numeric(dims[1])) * kernel,
+          static_cast<double>(numeric(dims[0])) * kernel};
 }
 
 std::vector<Dim> checked(const Sizes& shape) {
   std::vector<Dim> dims = to_dims(shape);
-  for (const Dim& d : dims) expect(d.is_symbolic() || d.size >= 0, "the shape ", dims, " has a negative size");
+  for (const Dim& d : dims)
+    expect(d.is_symbolic() || d.size >= 0, "the shape ", dims, " has a negative size");
   return dims;
 }
 
@@ -186,7 +189,8 @@ Tensor Tensor::multinomial(int64_t num_samples, bool replacement, Loc where) con
   Tensor sums = weights.cumsum(-1).unsqueeze(-2);
   std::vector<int64_t> drawn = shape();
   drawn.back() = num_samples;
-  Tensor at = rand(drawn, {weights.dtype(), device()}).unsqueeze(-1) * sums.narrow(-1, size(-1) - 1, 1);
+  Tensor at =
+      rand(drawn, {weights.dtype(), device()}).unsqueeze(-1) * sums.narrow(-1, size(-1) - 1, 1);
   return (sums <= at).sum(-1).clamp_max(size(-1) - 1);
 }
 

@@ -24,7 +24,10 @@ Tensor accumulate(Op op, const Tensor& t, const Axes& axes, bool keepdim, DType 
 Tensor count_over(const Tensor& t, const std::vector<int64_t>& axes, DType dtype) {
   std::vector<Dim> dims;
   for (int64_t axis : axes) dims.push_back(dims_of(t)[static_cast<size_t>(axis)]);
-  return make_value(prim::cast(index_node(product(dims)), dtype), t);
+  Dim count = product(dims);
+  return make_value(count.is_symbolic() ? prim::cast(index_node(count), dtype)
+                                        : prim::constant(dtype, count.size),
+                    t);
 }
 
 void expect_float(const Tensor& t) {
@@ -34,7 +37,7 @@ void expect_float(const Tensor& t) {
 void expect_elements(const Tensor& t, const std::vector<int64_t>& axes) {
   for (int64_t axis : axes)
     expect(dims_of(t)[static_cast<size_t>(axis)] != Dim(0), "axis ", axis, " of shape ", t,
-           " is empty, and nothing has no extremum");
+           " is empty, so it has no largest or smallest element");
 }
 
 Tensor extremum(Op op, const Tensor& t, const Axes& axes, bool keepdim) {
@@ -57,6 +60,14 @@ Tensor arg_extremum(Op op, const Tensor& t, int64_t dim, bool keepdim) {
   Tensor none = make_value(prim::cast(index_node(size), small), t);
   Tensor first = reduce_tensor(Op::Min, where_tensor(hit, at, none), {&axis, 1}, keepdim);
   return first.to(DType::i64);
+}
+
+// The value is read at the position, so that of equal elements only that one has a gradient.
+ValuesIndices extremum_at(Op op, const Tensor& t, int64_t dim, bool keepdim) {
+  if (t.dim() == 0) return {t.clone(), t.zeros_like(DType::i64)};
+  int64_t axis = to_axis(dim, t.dim());
+  Tensor at = arg_extremum(op, t.detach(), axis, true), value = t.gather(axis, at);
+  return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }
 
 Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepdim) {
@@ -82,7 +93,8 @@ Tensor reduce_tensor(Op op, const Tensor& t, std::span<const int64_t> axes, bool
   if (keepdim) return make_value(r, t);
   std::vector<Dim> dims;
   for (int64_t i = 0; i < t.dim(); ++i)
-    if (!std::count(axes.begin(), axes.end(), i)) dims.push_back(dims_of(t)[static_cast<size_t>(i)]);
+    if (!std::count(axes.begin(), axes.end(), i))
+      dims.push_back(dims_of(t)[static_cast<size_t>(i)]);
   return make_value(prim::reshape(r, dims), t);
 }
 
@@ -135,11 +147,11 @@ Tensor Tensor::min(Loc where) const {
 }
 ValuesIndices Tensor::max(int64_t dim, bool keepdim, Loc where) const {
   Call call("max", where);
-  return {extremum(Op::Max, *this, dim, keepdim), arg_extremum(Op::Max, *this, dim, keepdim)};
+  return extremum_at(Op::Max, *this, dim, keepdim);
 }
 ValuesIndices Tensor::min(int64_t dim, bool keepdim, Loc where) const {
   Call call("min", where);
-  return {extremum(Op::Min, *this, dim, keepdim), arg_extremum(Op::Min, *this, dim, keepdim)};
+  return extremum_at(Op::Min, *this, dim, keepdim);
 }
 Tensor Tensor::argmax(Loc where) const {
   Call call("argmax", where);
@@ -176,7 +188,6 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, Loc where) const {
   Call call("logsumexp", where);
   Tensor x = to(accumulator(float_dtype(dtype())));
   std::vector<int64_t> over = to_axes_or_all(axes, dim());
-  expect_elements(*this, over);
   Tensor top = reduce_tensor(Op::Max, x, over, true).detach();
   top = mote::where(top.isfinite(), top, 0);
   Tensor sum = reduce_tensor(Op::Add, (x - top).exp(), over, keepdim);
@@ -191,11 +202,16 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
   std::vector<int64_t> over = to_axes_or_all(axes, dim());
   auto sum = [&](const Tensor& t) { return reduce_tensor(Op::Add, t, over, keepdim); };
   Tensor out;
-  if (std::isinf(p)) out = extremum(p > 0 ? Op::Max : Op::Min, x.abs(), over, keepdim);
-  else if (p == 0) out = sum(x.ne(0).to(x.dtype()));
-  else if (p == 1) out = sum(x.abs());
-  else if (p == 2) out = root_of_sum(sum(x * x));
-  else out = sum(x.abs().pow(p)).pow(1 / p);
+  if (std::isinf(p))
+    out = extremum(p > 0 ? Op::Max : Op::Min, x.abs(), over, keepdim);
+  else if (p == 0)
+    out = sum(x.ne(0).to(x.dtype()));
+  else if (p == 1)
+    out = sum(x.abs());
+  else if (p == 2)
+    out = root_of_sum(sum(x * x));
+  else
+    out = sum(x.abs().pow(p)).pow(1 / p);
   return out.to(dtype());
 }
 
@@ -216,7 +232,7 @@ Tensor Tensor::softmax(int64_t dim, DType dtype, Loc where) const {
   Tensor x = to(accumulator(out));
   if (this->dim() == 0) return x.ones_like(out);
   int64_t axis = to_axis(dim, this->dim());
-  Tensor e = (x - x.amax(axis, true).detach()).exp();
+  Tensor e = (x - reduce_tensor(Op::Max, x, {&axis, 1}, true).detach()).exp();
   return (e / e.sum(axis, true)).to(out);
 }
 
@@ -226,7 +242,7 @@ Tensor Tensor::log_softmax(int64_t dim, DType dtype, Loc where) const {
   Tensor x = to(accumulator(out));
   if (this->dim() == 0) return x.zeros_like(out);
   int64_t axis = to_axis(dim, this->dim());
-  Tensor shifted = x - x.amax(axis, true).detach();
+  Tensor shifted = x - reduce_tensor(Op::Max, x, {&axis, 1}, true).detach();
   return (shifted - shifted.exp().sum(axis, true).log()).to(out);
 }
 

@@ -88,7 +88,8 @@ ValuesIndices extremes(Op op, const Tensor& t, int64_t dim) {
   if (t.is_floating_point()) hit = hit | t.isnan();
   std::vector<Dim> along(static_cast<size_t>(t.dim()), Dim(1));
   along[static_cast<size_t>(axis)] = dims_of(t)[static_cast<size_t>(axis)];
-  Tensor at = reshaped(iota_tensor(along[static_cast<size_t>(axis)], DType::i64, t.impl()->device), along);
+  Tensor at =
+      reshaped(iota_tensor(along[static_cast<size_t>(axis)], DType::i64, t.impl()->device), along);
   return {best, scanned(Op::Max, where(hit, at, -1), axis, -1)};
 }
 

@@ -1,6 +1,7 @@
 // Sizes, axes, variables: what stands in shapes.
 #include <algorithm>
 
+#include "ir/size_sum.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -36,21 +37,15 @@ Ref index_node(const Dim& d) {
   return d.is_symbolic() ? Ref(d.symbol) : prim::constant(DType::index, d.size);
 }
 
-Dim operator+(const Dim& a, const Dim& b) {
-  return numbers(a, b) ? Dim(a.size + b.size) : combine(Op::Add, a, b);
-}
-Dim operator-(const Dim& a, const Dim& b) {
-  if (numbers(a, b)) return a.size - b.size;
-  if (a == b) return 0;
-  return a + b * Dim(-1);
-}
+Dim operator+(const Dim& a, const Dim& b) { return size_sum(a, 1, b, combine); }
+Dim operator-(const Dim& a, const Dim& b) { return size_sum(a, -1, b, combine); }
 Dim operator*(const Dim& a, const Dim& b) {
   if (numbers(a, b)) {
     int64_t n;
     expect(!__builtin_mul_overflow(a.size, b.size, &n), "a size of ", a, " x ", b, " is too large");
     return n;
   }
-  return combine(Op::Mul, a, b);
+  return b.is_symbolic() && !a.is_symbolic() ? combine(Op::Mul, b, a) : combine(Op::Mul, a, b);
 }
 Dim operator/(const Dim& a, const Dim& b) {
   expect(b != Dim(0), "division of the size ", a, " by 0");
@@ -69,9 +64,7 @@ Dim product(std::span<const Dim> dims) {
   return n;
 }
 
-Dim to_dim(const Size& s) {
-  return s.is_symbolic() ? Dim(UOp(s.symbol().node())) : Dim(s.value());
-}
+Dim to_dim(const Size& s) { return s.is_symbolic() ? Dim(UOp(s.symbol().node())) : Dim(s.value()); }
 Size to_size(const Dim& d) {
   if (!d.is_symbolic()) return d.size;
   return Sym::adopt(counted(d.symbol));
@@ -146,19 +139,24 @@ Sym Variable::bind(int64_t value, Loc where) const {
 }
 
 Size operator+(const Size& a, const Size& b) {
-  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x + y; }, "Size +");
+  return sizes_op(
+      a, b, [](const Dim& x, const Dim& y) { return x + y; }, "Size +");
 }
 Size operator-(const Size& a, const Size& b) {
-  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x - y; }, "Size -");
+  return sizes_op(
+      a, b, [](const Dim& x, const Dim& y) { return x - y; }, "Size -");
 }
 Size operator*(const Size& a, const Size& b) {
-  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x * y; }, "Size *");
+  return sizes_op(
+      a, b, [](const Dim& x, const Dim& y) { return x * y; }, "Size *");
 }
 Size operator/(const Size& a, const Size& b) {
-  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x / y; }, "Size /");
+  return sizes_op(
+      a, b, [](const Dim& x, const Dim& y) { return x / y; }, "Size /");
 }
 Size operator%(const Size& a, const Size& b) {
-  return sizes_op(a, b, [](const Dim& x, const Dim& y) { return x % y; }, "Size %");
+  return sizes_op(
+      a, b, [](const Dim& x, const Dim& y) { return x % y; }, "Size %");
 }
 
 }  // namespace mote

@@ -1,0 +1,185 @@
+// Kernels through optimize/ and lower/ into both renderers, against the interpreter of programs.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "ir/print.h"
+#include "lower/lower.h"
+#include "optimize/optimize.h"
+#include "render/render.h"
+#include "runtime/c_compiler.h"
+#include "runtime/elf.h"
+#include "runtime/interp_program.h"
+#include "runtime/llvm.h"
+
+using namespace mote;
+
+namespace {
+
+using Kernel = void(void**, const int64_t*, int64_t, int64_t);
+using Run = std::function<void(std::span<void*>)>;
+
+Target cpu_target() {
+  Target t;
+  t.name = "test";
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  t.fma = true;
+  for (DType d : {DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2})
+    t.dtypes &= ~(1u << static_cast<int>(d));
+  return t;
+}
+
+UOp read(UOp memory, UOp position) { return make(Op::Index, memory->dtype, {memory, position}); }
+UOp kernel(UOp out, UOp position, UOp value, std::vector<UOp> ranges) {
+  std::vector<UOp> src{make(Op::Store, DType::none, {read(out, position), value})};
+  src.insert(src.end(), ranges.begin(), ranges.end());
+  UOp end = make(Op::End, DType::none, src);
+  return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+}
+UOp sum(UOp value, std::vector<UOp> ranges) { return reduce_over(Op::Add, value, ranges); }
+
+// The memories of a kernel: small integers, so that sums are exact in any order.
+std::vector<std::vector<float>> memories(UOp body) {
+  std::vector<std::vector<float>> out;
+  for (UOp u : toposort(body)) {
+    if (!u->is(Op::Param)) continue;
+    const auto slot = static_cast<size_t>(u->ints(0));
+    if (out.size() <= slot) out.resize(slot + 1);
+    out[slot].resize(static_cast<size_t>(u->ints(1)));
+    for (size_t i = 0; i < out[slot].size(); ++i)
+      out[slot][i] = static_cast<float>((i * 7 + slot * 3) % 11) - 5;
+  }
+  return out;
+}
+
+std::vector<float> first_after(UOp body, const Run& run) {
+  std::vector<std::vector<float>> memory = memories(body);
+  std::vector<void*> buffers;
+  for (auto& m : memory) buffers.push_back(m.data());
+  run(buffers);
+  return memory[0];
+}
+
+// Makes the kernel in the current arena, lowers it with each list of actions (and with none) and
+// compares what all ways of running it leave in memory 0.
+void check_kernel(const std::function<UOp()>& build, std::vector<const char*> lists) {
+  lists.insert(lists.begin(), "");
+  std::vector<float> want;
+  for (const char* list : lists) {
+    Arena memory;
+    ArenaScope scope(memory);
+    UOp body = build();
+    for (const Action& action : parse_actions(list)) {
+      std::string refused;
+      UOp next = apply(body, action, &refused);
+      INFO(to_string(action) << ": " << refused);
+      REQUIRE(next);
+      body = next;
+    }
+    const Program p = lower(body, cpu_target());
+    INFO(list << "\n" << print(p.linear));
+    auto part = [&](auto&& run) {
+      return [&, run](std::span<void*> b) {
+        run(b, 0, p.thread_extent / 2);
+        if (p.threaded) run(b, p.thread_extent / 2, p.thread_extent);
+      };
+    };
+    InterpProgram interp(p.linear, p.name, {});
+    std::vector<float> got = first_after(
+        body,
+        part([&](std::span<void*> b, int64_t from, int64_t to) { interp.run(b, {}, from, to); }));
+    if (want.empty()) want = got;
+    CHECK(got == want);
+    auto check_object = [&](const std::vector<uint8_t>& bytes) {
+      LoadedObject object(bytes);
+      auto* f = object.function<Kernel>(p.name);
+      CHECK(first_after(body, part([&](std::span<void*> b, int64_t from, int64_t to) {
+                          f(b.data(), nullptr, from, to);
+                        })) == want);
+    };
+    if (llvm_available())
+      check_object(llvm_compile(render_llvm(p, cpu_target()), host_cpu_target()));
+    if (c_compiler_available()) check_object(c_compile(render_c(p, cpu_target())));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("lowered") {
+  TEST_CASE("elementwise, whole vectors and padded ones") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(37), Role::Loop), j = range(1, index(6), Role::Loop);
+          UOp a = read(param(1, DType::f32, 222), i * 6 + j), b = read(param(2, DType::f32, 37), i);
+          return kernel(param(0, DType::f32, 222), i * 6 + j, binary(Op::Max, a * b, zero_like(a)),
+                        {i, j});
+        },
+        {"split 0 8 lane", "split 1 4 lane", "split 0 3 upcast; split 1 2 lane"});
+  }
+
+  TEST_CASE("sums of rows, lanes across rows or along them") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(24), Role::Loop), k = range(1, index(45), Role::Reduce);
+          UOp a = read(param(1, DType::f32, 24 * 45), i * 45 + k);
+          return kernel(param(0, DType::f32, 24), i, sum(a, {k}), {i});
+        },
+        {"split 0 8 lane", "split 1 8 lane", "split 1 5 unroll; split 0 4 upcast"});
+  }
+
+  TEST_CASE("a matmul in tiles") {
+    check_kernel(
+        [] {
+          UOp m = range(0, index(12), Role::Loop), n = range(1, index(40), Role::Loop),
+              k = range(2, index(14), Role::Reduce);
+          UOp a = read(param(1, DType::f32, 12 * 14), m * 14 + k);
+          UOp b = read(param(2, DType::f32, 14 * 40), k * 40 + n);
+          return kernel(param(0, DType::f32, 480), m * 40 + n, sum(a * b, {k}), {m, n});
+        },
+        {"split 1 8 lane", "split 1 16 lane; split 0 4 upcast",
+         "split 2 2 unroll; split 0 5 upcast", "thread 0"});
+  }
+
+  TEST_CASE("a padded window and its gates") {
+    check_kernel(
+        [] {
+          UOp x = range(0, index(33), Role::Loop), t = range(1, index(5), Role::Reduce);
+          UOp at = x + t + -2;
+          UOp inside = lt(index(-1), at) & lt(at, index(33));
+          UOp a = read(param(1, DType::f32, 33), where(inside, at, invalid()));
+          UOp w = read(param(2, DType::f32, 5), t);
+          return kernel(param(0, DType::f32, 33), x, sum(a * w, {t}), {x});
+        },
+        {"split 0 8 lane", "split 0 16 lane; split 1 5 unroll", "split 0 3 upcast"});
+  }
+
+  TEST_CASE("two reduces, one of the other's result") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(6), Role::Loop), k = range(1, index(20), Role::Reduce),
+              q = range(2, index(20), Role::Reduce);
+          UOp memory = param(1, DType::f32, 120);
+          UOp top = reduce_over(Op::Max, read(memory, i * 20 + k), std::vector{k});
+          UOp count = where(eq(read(memory, i * 20 + q), top), constant(DType::f32, 1),
+                            constant(DType::f32, 0));
+          return kernel(param(0, DType::f32, 6), i, sum(count, {q}) + top, {i});
+        },
+        {"split 2 4 lane", "split 1 4 lane", "split 0 2 lane"});
+  }
+
+  TEST_CASE("casts, division and narrow floats, decomposed") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(50), Role::Loop);
+          UOp a = read(param(1, DType::f32, 50), i), b = read(param(2, DType::f32, 50), i);
+          UOp n = cast(a * constant(DType::f32, 1e9), DType::i32), m = cast(b, DType::i32);
+          UOp divided = cast(n / m + n % m, DType::f32);
+          UOp half = cast(cast(a * constant(DType::f32, 0.3), DType::f16), DType::f32);
+          UOp at = cast(i % 7, DType::f32);
+          return kernel(param(0, DType::f32, 50), i, where(lt(a, b), divided, half) + at, {i});
+        },
+        {"split 0 8 lane", "split 0 2 lane; split 0 3 upcast"});
+  }
+}

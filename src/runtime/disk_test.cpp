@@ -1,0 +1,116 @@
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+
+#include <mote/mote.h>
+
+using namespace mote;
+
+namespace {
+
+// A file of one's own that is gone afterwards.
+class TempFile {
+ public:
+  explicit TempFile(const std::vector<char>& content) {
+    char name[] = "/tmp/mote_disk_test_XXXXXX";
+    const int fd = ::mkstemp(name);
+    path_ = name;
+    REQUIRE(::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
+    ::close(fd);
+  }
+  ~TempFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+template <class T>
+std::vector<char> bytes_of(const std::vector<T>& values, size_t before = 0) {
+  std::vector<char> out(before, 'x');
+  const auto* p = reinterpret_cast<const char*>(values.data());
+  out.insert(out.end(), p, p + values.size() * sizeof(T));
+  return out;
+}
+
+bool is_mapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(path) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("from_file maps a file and .to copies it") {
+  TempFile file(bytes_of<float>({1, 2, 3, 4, 5, 6}));
+  Tensor t = from_file(file.path(), float32, {2, 3});
+  CHECK(t.device() == "DISK");
+  CHECK(is_mapped(file.path()));
+  CHECK(t.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 5, 6});
+  Tensor moved = t.to("CPU");
+  CHECK((moved + 1).to_vector<float>() == std::vector<float>{2, 3, 4, 5, 6, 7});
+  CHECK(t.to("INTERP").sum().item<float>() == 21);
+  CHECK(t.to("CPU:1").t().to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
+}
+
+TEST_CASE("from_file unmaps at the last use") {
+  TempFile file(bytes_of<int>({7, 8, 9}));
+  Tensor moved;
+  {
+    Tensor t = from_file(file.path(), int32, {3});
+    moved = t.to("CPU");
+    CHECK(is_mapped(file.path()));
+  }
+  CHECK(is_mapped(file.path()));
+  moved.realize();
+  CHECK(!is_mapped(file.path()));
+  CHECK(moved.to_vector<int>() == std::vector<int>{7, 8, 9});
+}
+
+TEST_CASE("from_file at offsets that are not aligned") {
+  std::vector<double> values(3000);
+  std::iota(values.begin(), values.end(), 0.5);
+  for (size_t before : {1u, 3u, 13u, 4095u, 4096u, 5001u}) {
+    TempFile file(bytes_of(values, before));
+    Tensor t = from_file(file.path(), float64, {3000}, static_cast<int64_t>(before));
+    CHECK(t.to("CPU").to_vector<double>() == values);
+  }
+}
+
+TEST_CASE("memory of the caller's need not be aligned") {
+  std::vector<char> bytes = bytes_of<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 1);
+  Tensor t = from_blob(bytes.data() + 1, {15}, float32);
+  CHECK((t * 2).sum().item<float>() == 240);
+  t.add_(1).realize();
+  CHECK(t.sum().item<float>() == 135);
+}
+
+TEST_CASE("from_file: nothing to read") {
+  TempFile file({});
+  CHECK(from_file(file.path(), float32, {0, 3}).to("CPU").to_vector<float>().empty());
+}
+
+TEST_CASE("from_file: mistakes") {
+  auto contains = [](const char* s) { return doctest::Contains(s); };
+  CHECK_THROWS_WITH_AS(from_file("/nowhere/weights.bin", float32, {2}),
+                       contains("cannot open /nowhere/weights.bin: No such file or directory"),
+                       Error);
+  CHECK_THROWS_WITH_AS(from_file("/tmp", float32, {2}), contains("cannot map /tmp: Is a directory"),
+                       Error);
+  TempFile file(bytes_of<float>({1, 2, 3}));
+  CHECK_THROWS_WITH_AS(from_file(file.path(), float32, {4}),
+                       contains("has 12 bytes, but 16 from byte 0 on were asked for"), Error);
+  CHECK_THROWS_WITH_AS(from_file(file.path(), float32, {2}, 5),
+                       contains("has 12 bytes, but 8 from byte 5 on were asked for"), Error);
+  CHECK_THROWS_WITH_AS(from_file(file.path(), float32, {2}, -4),
+                       contains("[from_file] the offset must not be negative, got -4"), Error);
+  Tensor t = from_file(file.path(), float32, {3});
+  CHECK_THROWS_WITH_AS((t + 1).realize(), contains("move the tensor with .to(\"CPU\")"), Error);
+  CHECK_THROWS_WITH_AS(t.zero_().realize(), contains("move the tensor with .to(\"CPU\")"), Error);
+}

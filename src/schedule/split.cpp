@@ -1,0 +1,69 @@
+// A reduce of very much into very little runs on one core: it becomes two, the first with an axis of
+// partial results.
+#include <algorithm>
+#include <unordered_map>
+
+#include "schedule/ranges.h"
+
+namespace mote {
+
+namespace {
+
+UOp listed(Op op, UOp a, std::span<const int64_t> ints) {
+  return make(op, a->dtype, {a}, Arg::of(intern_arg(ints)));
+}
+
+UOp split(UOp n, UOp value, const Target& target) {
+  if (value->shape->symbolic) return {};
+  double out = static_cast<double>(n->shape->count());
+  double in = static_cast<double>(value->shape->count());
+  if (out == 0 || out >= 4 * target.threads || in < target.launch_cost) return {};
+  std::vector<int64_t> sizes = value->shape->sizes();
+  int64_t axis = -1;
+  for (size_t i = 1; i < n->ints().size(); ++i)
+    if (axis < 0 || sizes[static_cast<size_t>(n->ints(i))] > sizes[static_cast<size_t>(axis)])
+      axis = n->ints(i);
+  int64_t length = sizes[static_cast<size_t>(axis)], parts = 0;
+  for (int64_t f = std::min<int64_t>(256, length / 16); f >= 8; --f)
+    if (length % f == 0) {
+      parts = f;
+      break;
+    }
+  if (!parts) return {};
+  // (.., length, ..) as (.., parts, length/parts, ..): all but `parts` is folded first.
+  std::vector<int64_t> shape = sizes, first{n->ints(0)}, second{n->ints(0)};
+  shape[static_cast<size_t>(axis)] = parts;
+  shape.insert(shape.begin() + axis + 1, length / parts);
+  for (size_t i = 1; i < n->ints().size(); ++i) {
+    int64_t a = n->ints(i);
+    first.push_back(a >= axis ? a + 1 : a);
+  }
+  second.push_back(axis);
+  UOp partial = listed(Op::Reduce, listed(Op::Reshape, value, shape), first);
+  partial = make(Op::Contiguous, partial->dtype, {partial});
+  UOp whole = listed(Op::Reduce, partial, second);
+  return listed(Op::Reshape, whole, n->shape->sizes());
+}
+
+}  // namespace
+
+UOp split_large_reduces(UOp sink, const Target& target) {
+  std::unordered_map<const Node*, Node*> done;
+  std::vector<Node*> src;
+  for (UOp n : toposort(sink)) {
+    src.clear();
+    bool changed = false;
+    for (Node* s : n->src()) {
+      src.push_back(done.at(s));
+      changed |= src.back() != s;
+    }
+    UOp now = changed ? with_src(n, src) : n;
+    if (now->is(Op::Reduce))
+      if (UOp two = split(now, now->src(0), target)) now = two;
+    if (now != n && !now->provenance) now.get()->provenance = n->provenance;
+    done[n.get()] = now.get();
+  }
+  return done.at(sink.get());
+}
+
+}  // namespace mote

@@ -1,0 +1,144 @@
+// Resizing, axis by axis: each output reads a few input positions with weights.
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/spatial.h"
+
+namespace mote {
+
+namespace {
+
+struct Axis {
+  int64_t axis, from, to;
+  double scale;  // input steps per output step, before align_corners
+};
+
+Tensor output_positions(const Axis& a, const Tensor& x) {
+  return iota_tensor(a.to, DType::f64, x.impl()->device);
+}
+
+Tensor read(const Tensor& x, const Axis& a, const Tensor& at) {
+  return x.index_select(a.axis, at.clamp(0, a.from - 1).to_long());
+}
+
+// A vector of weights along the axis.
+Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
+  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  shape[static_cast<size_t>(a.axis)] = a.to;
+  return weight.reshape(shape).to(x.dtype());
+}
+
+Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
+  Tensor at = ((output_positions(a, x) + (exact ? 0.5 : 0.0)) * a.scale).floor();
+  return read(x, a, at);
+}
+
+// Where output centres fall on the input.
+Tensor centres(const Axis& a, const Tensor& x, bool align_corners) {
+  Tensor i = output_positions(a, x);
+  if (!align_corners) return (i + 0.5) * a.scale - 0.5;
+  double step = a.to > 1 ? static_cast<double>(a.from - 1) / static_cast<double>(a.to - 1) : 0;
+  return i * step;
+}
+
+Tensor linear_axis(const Tensor& x, const Axis& a, bool align_corners) {
+  Tensor at = centres(a, x, align_corners).clamp_min(0), below = at.floor();
+  Tensor part = along(at - below, a, x);
+  return read(x, a, below) * (1 - part) + read(x, a, below + 1) * part;
+}
+
+// Keys' kernel with a = -0.75, as PyTorch.
+Tensor cubic_axis(const Tensor& x, const Axis& a, bool align_corners) {
+  constexpr double k = -0.75;
+  Tensor at = centres(a, x, align_corners), below = at.floor(), t = at - below;
+  auto inner = [&](const Tensor& d) { return ((k + 2) * d - (k + 3)) * d * d + 1; };
+  auto outer = [&](const Tensor& d) { return ((k * d - 5 * k) * d + 8 * k) * d - 4 * k; };
+  Tensor weights[] = {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)}, sum;
+  for (int i = 0; i < 4; ++i) {
+    Tensor part = read(x, a, below + (i - 1)) * along(weights[i], a, x);
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
+  int64_t spatial = x.dim() - 2;
+  expect(o.size.empty() != o.scale_factor.empty(), "needs either size or scale_factor");
+  std::vector<double> factors = o.scale_factor.list;
+  if (factors.size() == 1) factors.assign(static_cast<size_t>(spatial), factors[0]);
+  expect(o.scale_factor.empty() || static_cast<int64_t>(factors.size()) == spatial,
+         "scale_factor needs one number, or one for each of the ", spatial, " spatial axes, got ",
+         factors);
+  std::vector<int64_t> sizes =
+      o.size.empty() ? std::vector<int64_t>{} : per_axis(o.size, spatial, "size", 1);
+  std::vector<Axis> out;
+  for (int64_t i = 0; i < spatial; ++i) {
+    auto s = static_cast<size_t>(i);
+    int64_t from = x.size(i + 2);
+    int64_t to = sizes.empty()
+                     ? static_cast<int64_t>(std::floor(static_cast<double>(from) * factors[s]))
+                     : sizes[s];
+    expect(from > 0 && to > 0, "cannot resize an axis of size ", from, " to ", to);
+    double scale =
+        sizes.empty() ? 1 / factors[s] : static_cast<double>(from) / static_cast<double>(to);
+    out.push_back({i + 2, from, to, scale});
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor Tensor::interpolate(const InterpolateOptions& o, Loc where) const {
+  Call call("interpolate", where);
+  int64_t spatial = dim() - 2;
+  expect(spatial >= 1 && spatial <= 3, "needs an input (N, C, 1 to 3 spatial axes), got shape ",
+         *this);
+  std::string mode = o.mode;
+  std::vector<Axis> axes = axes_of(*this, o);
+  if (mode == "area") {
+    std::vector<int64_t> sizes;
+    for (const Axis& a : axes) sizes.push_back(a.to);
+    return spatial == 1   ? adaptive_avg_pool1d(sizes)
+           : spatial == 2 ? adaptive_avg_pool2d(sizes)
+                          : adaptive_avg_pool3d(sizes);
+  }
+  static constexpr const char* linear_names[] = {"linear", "bilinear", "trilinear"};
+  bool is_linear = mode == linear_names[spatial - 1], is_cubic = mode == "bicubic" && spatial == 2;
+  bool exact = mode == "nearest-exact";
+  expect(is_linear || is_cubic || exact || mode == "nearest", "mode ", mode, " does not fit ",
+         spatial, " spatial axes; there are nearest, nearest-exact, area, ",
+         linear_names[spatial - 1], spatial == 2 ? " and bicubic" : "");
+  expect(!is_linear || is_floating_point(), "mode ", mode, " needs a float tensor, got ", dtype());
+  Tensor x = is_linear || is_cubic ? to(accumulator(dtype())) : *this;
+  for (const Axis& a : axes)
+    x = is_linear  ? linear_axis(x, a, o.align_corners)
+        : is_cubic ? cubic_axis(x, a, o.align_corners)
+                   : nearest_axis(x, a, exact);
+  return x.to(dtype());
+}
+
+Tensor Tensor::pixel_shuffle(int64_t r, Loc where) const {
+  Call call("pixel_shuffle", where);
+  expect(dim() >= 3 && r > 0 && size(-3) % (r * r) == 0, "channels of shape ", *this,
+         " cannot be divided by ", r, " x ", r);
+  int64_t c = size(-3) / (r * r), h = size(-2), w = size(-1), n = dim() - 3;
+  Tensor t = unflatten(-3, {c, r, r});                            // (.., c, r, r, h, w)
+  return t.movedim({n + 1, n + 2}, {n + 2, n + 4}).reshape([&] {  // (.., c, h, r, w, r)
+    std::vector<int64_t> out = shape();
+    out[out.size() - 3] = c, out[out.size() - 2] = h * r, out[out.size() - 1] = w * r;
+    return out;
+  }());
+}
+
+Tensor Tensor::pixel_unshuffle(int64_t r, Loc where) const {
+  Call call("pixel_unshuffle", where);
+  expect(dim() >= 3 && r > 0 && size(-2) % r == 0 && size(-1) % r == 0, "an image of shape ", *this,
+         " cannot be divided by ", r, " x ", r);
+  int64_t c = size(-3), h = size(-2) / r, w = size(-1) / r, n = dim() - 3;
+  Tensor t = unflatten(-1, {w, r}).unflatten(-3, {h, r});  // (.., c, h, r, w, r)
+  std::vector<int64_t> out = shape();
+  out[out.size() - 3] = c * r * r, out[out.size() - 2] = h, out[out.size() - 1] = w;
+  return t.movedim({n + 2, n + 4}, {n + 1, n + 2}).reshape(out);
+}
+
+}  // namespace mote

@@ -1,0 +1,179 @@
+// Pools: a fold over the windows of the input.
+#include <algorithm>
+#include <limits>
+
+#include "tensor/movement.h"
+#include "tensor/spatial.h"
+
+namespace mote {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+// Sizes of a pool per spatial axis, and how much is added behind to hold every window.
+struct Windows {
+  Numbers kernel, stride, dilation, before, after;
+};
+
+// PyTorch: with ceil_mode a last window may hang over, but must start inside the input or the
+// padding before it.
+Windows pool_windows(const Tensor& x, const Ints& kernel, const Ints& stride, const Ints& padding,
+                     const Ints& dilation, bool ceil_mode) {
+  int64_t spatial = x.dim() - 2;
+  Windows w;
+  w.kernel = per_axis(kernel, spatial, "kernel", 1);
+  w.stride = stride.empty() ? w.kernel : per_axis(stride, spatial, "stride", 1);
+  w.dilation = per_axis(dilation, spatial, "dilation", 1);
+  w.before = per_axis(padding, spatial, "padding", 0);
+  for (int64_t i = 0; i < spatial; ++i) {
+    auto s = static_cast<size_t>(i);
+    int64_t size = x.size(i + 2), pad = w.before[s], reach = w.dilation[s] * (w.kernel[s] - 1) + 1;
+    expect(pad <= w.kernel[s] / 2, "padding ", pad, " must be at most half the kernel ",
+           w.kernel[s]);
+    int64_t room = size + 2 * pad - reach;
+    expect(room >= 0, "a window of ", reach, " does not fit a padded input of ", size + 2 * pad,
+           " on spatial axis ", i);
+    int64_t count = (room + (ceil_mode ? w.stride[s] - 1 : 0)) / w.stride[s] + 1;
+    if (ceil_mode && (count - 1) * w.stride[s] >= size + pad) --count;
+    w.after.push_back(std::max((count - 1) * w.stride[s] + reach - size - pad, pad));
+  }
+  return w;
+}
+
+Numbers pad_list(const Windows& w) {
+  Numbers out;
+  for (size_t i = w.before.size(); i-- > 0;) out.insert(out.end(), {w.before[i], w.after[i]});
+  return out;
+}
+
+// (..., spatial) to (..., windows, positions flattened), padded with `fill`.
+Tensor seen_through(const Tensor& x, const Windows& w, Number fill) {
+  Tensor padded = x.pad(pad_list(w), "constant", fill);
+  Ref seen = windows(node_of(padded), w.kernel, w.stride, w.dilation);
+  auto spatial = static_cast<int64_t>(w.kernel.size());
+  return make_value(seen, x).flatten(-spatial, -1);
+}
+
+Number lowest(DType d) {
+  if (is_float(d)) return -std::numeric_limits<double>::infinity();
+  return row(d).lo;
+}
+
+Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y; }
+
+Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
+  Tensor x = batched(t, spatial);
+  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
+  return unbatched(seen_through(x, w, lowest(x.dtype())).amax(-1), t.dim() == spatial + 1);
+}
+
+// The first of equal values, by its position in the unpadded plane.
+ValuesIndices max_pool_at(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o,
+                          int64_t spatial) {
+  Tensor x = batched(t, spatial);
+  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
+  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(-1, true);
+  Tensor hit = seen.eq(best);
+  if (x.is_floating_point()) hit = hit | seen.isnan();
+  Numbers shape = x.shape(), plane(shape.begin() + 2, shape.end());
+  int64_t count = 1;
+  for (int64_t n : plane) count *= n;
+  Tensor at = iota_tensor(count, DType::i64, x.impl()->device).reshape(plane);
+  Tensor positions = seen_through(at, w, count);
+  Tensor first = where(hit, positions, count).amin(-1);
+  bool added = t.dim() == spatial + 1;
+  return {unbatched(best.squeeze(-1), added), unbatched(first, added)};
+}
+
+// What each window is divided by. PyTorch counts padding (if asked), but not the overhang.
+Tensor divisor(const Tensor& x, const Windows& w, const AvgPoolOptions& o) {
+  std::vector<int64_t> shape = x.shape(), plane(shape.begin() + 2, shape.end());
+  Windows rest = w;
+  for (size_t i = 0; i < plane.size(); ++i) {
+    if (!o.count_include_pad) continue;
+    plane[i] += 2 * w.before[i];
+    rest.after[i] -= w.before[i];
+    rest.before[i] = 0;
+  }
+  return seen_through(ones(plane, {x.dtype(), x.device()}), rest, 0).sum(-1);
+}
+
+Tensor avg_pool(const Tensor& t, const Ints& kernel, const AvgPoolOptions& o, int64_t spatial) {
+  expect(t.is_floating_point(), "needs a float tensor, got ", t.dtype());
+  Tensor x = batched(t, spatial).to(accumulator(t.dtype()));
+  Windows w = pool_windows(x, kernel, o.stride, o.padding, 1, o.ceil_mode);
+  Tensor sum = seen_through(x, w, 0).sum(-1);
+  int64_t all = 1;
+  for (int64_t k : w.kernel) all *= k;
+  bool even =
+      w.before == w.after && (o.count_include_pad || w.before == Numbers(w.before.size(), 0));
+  Tensor out = o.divisor_override ? sum / o.divisor_override
+               : even             ? sum / all
+                                  : sum / divisor(x, w, o);
+  return unbatched(out.to(t.dtype()), t.dim() == spatial + 1);
+}
+
+// Output i covers floor(i n / m) ... ceil((i+1) n / m) of one axis: a fold over a mask, or over a
+// reshape where all parts are equal.
+Tensor adaptive_axis(const Tensor& x, int64_t axis, int64_t m, bool average) {
+  int64_t n = x.size(axis);
+  expect(m > 0, "needs output sizes > 0, got ", m);
+  if (n % m == 0) {
+    Tensor parts = x.unflatten(axis, {m, n / m});
+    return average ? parts.mean(axis + 1) : parts.amax(axis + 1);
+  }
+  std::string device = x.device();
+  Tensor i = arange(Number(m), {DType::i64, device}).unsqueeze(1);
+  Tensor at = arange(Number(n), {DType::i64, device});
+  Tensor begin = (i * n).floor_divide(m), end = ((i + 1) * n + (m - 1)).floor_divide(m);
+  Tensor inside = (at >= begin) & (at < end), rows = x.movedim(axis, -1).unsqueeze(-2);
+  if (!average)
+    return where(inside, rows, x.full_like(lowest(x.dtype())).flatten().narrow(0, 0, 1))
+        .amax(-1)
+        .movedim(-1, axis);
+  Tensor sum = where(inside, rows, 0).sum(-1);
+  return (sum / (end - begin).squeeze(-1).to(x.dtype())).movedim(-1, axis);
+}
+
+Tensor adaptive(const Tensor& t, const Ints& output, int64_t spatial, bool average) {
+  Tensor x = batched(t, spatial);
+  expect(!average || t.is_floating_point(), "needs a float tensor, got ", t.dtype());
+  Numbers sizes = per_axis(output, spatial, "output", 1);
+  x = average ? x.to(accumulator(t.dtype())) : x;
+  for (int64_t i = 0; i < spatial; ++i)
+    x = adaptive_axis(x, i + 2, sizes[static_cast<size_t>(i)], average);
+  return unbatched(x.to(t.dtype()), t.dim() == spatial + 1);
+}
+
+}  // namespace
+
+// clang-format off
+#define MOTE_MAX_POOL(name, with_indices, spatial) \
+  Tensor Tensor::name(const Ints& kernel, const MaxPoolOptions& o, Loc w) const { \
+    Call call(#name, w); return max_pool(*this, kernel, o, spatial); } \
+  ValuesIndices Tensor::with_indices(const Ints& kernel, const MaxPoolOptions& o, Loc w) const { \
+    Call call(#name, w); return max_pool_at(*this, kernel, o, spatial); }
+MOTE_MAX_POOL(max_pool1d, max_pool1d_with_indices, 1)
+MOTE_MAX_POOL(max_pool2d, max_pool2d_with_indices, 2)
+MOTE_MAX_POOL(max_pool3d, max_pool3d_with_indices, 3)
+#define MOTE_AVG_POOL(name, spatial) \
+  Tensor Tensor::name(const Ints& kernel, const AvgPoolOptions& o, Loc w) const { \
+    Call call(#name, w); return avg_pool(*this, kernel, o, spatial); }
+MOTE_AVG_POOL(avg_pool1d, 1)
+MOTE_AVG_POOL(avg_pool2d, 2)
+MOTE_AVG_POOL(avg_pool3d, 3)
+#define MOTE_ADAPTIVE(name, spatial, average) \
+  Tensor Tensor::name(const Ints& output, Loc w) const { \
+    Call call(#name, w); return adaptive(*this, output, spatial, average); }
+MOTE_ADAPTIVE(adaptive_avg_pool1d, 1, true)
+MOTE_ADAPTIVE(adaptive_avg_pool2d, 2, true)
+MOTE_ADAPTIVE(adaptive_avg_pool3d, 3, true)
+MOTE_ADAPTIVE(adaptive_max_pool1d, 1, false)
+MOTE_ADAPTIVE(adaptive_max_pool2d, 2, false)
+#undef MOTE_MAX_POOL
+#undef MOTE_AVG_POOL
+#undef MOTE_ADAPTIVE
+// clang-format on
+
+}  // namespace mote

@@ -1,0 +1,100 @@
+// The guides in docs/ quote the code: what they quote must be there, and graphs they show must be
+// legal. A block follows a line that ends in "In `file`:" or "`file`:"; "..." stands for lines left
+// out. Blocks marked ir name their stage.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/print.h"
+#include "ir/spec.h"
+
+using namespace mote;
+
+namespace {
+
+const std::string root = MOTE_SOURCE_DIR "/";
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  REQUIRE_MESSAGE(in.good(), path, " cannot be read");
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+struct Block {
+  std::string page, kind, file;
+  std::vector<std::string> lines;
+};
+
+// The file a line introduces: "... `src/x.cpp`:".
+std::string file_named(const std::string& line) {
+  if (!line.ends_with("`:")) return "";
+  const size_t end = line.size() - 2, begin = line.rfind('`', end - 1);
+  return line.substr(begin + 1, end - begin - 1);
+}
+
+std::vector<Block> blocks_of(const std::string& page) {
+  std::vector<Block> blocks;
+  std::istringstream in(read_file(root + "docs/" + page));
+  std::string line, before;
+  bool inside = false;
+  while (std::getline(in, line)) {
+    if (line.starts_with("```")) {
+      inside = !inside;
+      if (inside) blocks.push_back({page, line.substr(3), file_named(before), {}});
+    } else if (inside) {
+      blocks.back().lines.push_back(line);
+    }
+    before = line;
+  }
+  return blocks;
+}
+
+std::vector<Block> all_blocks() {
+  std::vector<Block> all;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "docs"))
+    if (entry.path().extension() == ".md")
+      for (Block& b : blocks_of(entry.path().filename())) all.push_back(std::move(b));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("docs: quoted code is the code") {
+  int quotes = 0;
+  for (const Block& b : all_blocks()) {
+    if (b.kind != "cpp" || b.file.empty()) continue;
+    ++quotes;
+    const std::string code = "\n" + read_file(root + b.file);
+    size_t at = 0;
+    for (const std::string& line : b.lines) {
+      if (line == "..." || line.empty()) continue;
+      INFO(b.page, " quotes ", b.file, ": ", line);
+      at = code.find("\n" + line, at);
+      REQUIRE(at != std::string::npos);
+    }
+  }
+  CHECK(quotes >= 12);
+}
+
+TEST_CASE("docs: graphs shown are legal") {
+  int graphs = 0;
+  for (const Block& b : all_blocks()) {
+    if (!b.kind.starts_with("ir ")) continue;
+    ++graphs;
+    std::string text;
+    for (const std::string& line : b.lines) text += line + "\n";
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp node = parse(text);
+    verify(node, b.kind == "ir kernel" ? Stage::Kernel : Stage::Program, b.page.c_str());
+    CHECK(print(parse(print(node))) == print(node));
+  }
+  CHECK(graphs == 2);
+}
