@@ -39,7 +39,7 @@ void check_all(const Misuse (&cases)[n]) {
   int before = 0;
   for (const Misuse& c : cases) {
     Caught got = caught(c.statement);
-    CHECK(got.text == c.text);
+    CHECK(got.text == std::string(c.text));
     CHECK_MESSAGE(got.line > before, "each case stands on a line of its own: ", got.text);
     before = got.line;
   }
@@ -512,8 +512,8 @@ const Misuse gradients[] = {
      "[gradient] the tensor does not depend on target 0 of shape (2); was it assigned to since, "
      "or realized? allow_unused gives zeros «HERE»"},
     {[] { ones({2}).exp().sum().gradient({ones({2})}); },
-     "[gradient] target 0 of shape (2) is a constant, which is one value with every equal "
-     "constant; call requires_grad_() on it before using it «HERE»"},
+     "[gradient] target 0 of shape (2) is a constant, and equal constants are one value; call "
+     "requires_grad_() on it before use «HERE»"},
     {[] { ones({2}).exp().sum().gradient({Tensor()}); },
      "[gradient] target 0 is undefined «HERE»"},
     {[] { ones({2}).exp().sum().gradient({zeros({2}, int64)}); },

@@ -12,6 +12,7 @@
 #include "algebra/algebra.h"
 #include "ir/eval.h"
 #include "ir/print.h"
+#include "lower/decompose.h"
 #include "rewrite/matcher.h"
 
 using namespace mote;
@@ -25,9 +26,14 @@ double scale() {
   return text ? std::atof(text) : 1.0;
 }
 
+uint64_t seed() {
+  const char* text = std::getenv("MOTE_TEST_SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 20240807;
+}
+
 class Random {
  public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
+  explicit Random(uint64_t start) : engine_(start) {}
   uint64_t bits() { return engine_(); }
   int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
   int64_t between(int64_t lo, int64_t hi) {
@@ -52,9 +58,10 @@ constexpr DType kTypes[] = {DType::boolean, DType::u8,     DType::u16,    DType:
 
 // ---- Evaluation
 
-// A value; Invalid is a value of indices, and Any is what a comparison with Invalid gives.
+// A value; Invalid is a value of indices, Any is what a comparison with Invalid gives, and Beyond is
+// an index that 64 bits do not hold.
 struct Value {
-  enum State : uint8_t { Defined, Invalid, Any } state = Defined;
+  enum State : uint8_t { Defined, Invalid, Any, Beyond } state = Defined;
   Scalar scalar;
 };
 
@@ -130,12 +137,13 @@ class Evaluator {
       if (!n->is(Op::Where)) worst = std::max(worst, v.state);
     }
     if (n->is(Op::Where)) {
-      if (entries_[n->src(0)->id].value.state != Value::Defined) return {Value::Any, src[1]};
+      if (Value::State s = entries_[n->src(0)->id].value.state; s != Value::Defined)
+        return {std::max(s, Value::Any), src[1]};
       return entries_[n->src(src[0].i ? 1 : 2)->id].value;
     }
     if (worst != Value::Defined && decides(n)) worst = Value::Defined;
     if (worst == Value::Invalid && n->dtype != DType::index) worst = Value::Any;
-    if (n->dtype == DType::index && overflows(n->op, src[0].i, src[1].i)) worst = Value::Any;
+    if (n->dtype == DType::index && overflows(n->op, src[0].i, src[1].i)) worst = Value::Beyond;
     return {worst, eval(n->op, n->dtype, {src, n->nsrc})};
   }
 
@@ -149,10 +157,11 @@ class Evaluator {
     return false;
   }
 
-  // Index arithmetic is exact; an expression whose values do not fit says nothing.
+  // Index arithmetic is exact; values that do not fit and divisions by 0 say nothing.
   static bool overflows(Op op, int64_t a, int64_t b) {
     int64_t r;
     if (op == Op::Add) return __builtin_add_overflow(a, b, &r);
+    if (op == Op::FloorDiv || op == Op::FloorMod) return b == 0;
     return op == Op::Mul && __builtin_mul_overflow(a, b, &r);
   }
 
@@ -172,7 +181,7 @@ class Evaluator {
 };
 
 bool agrees(const Value& before, const Value& after) {
-  if (before.state == Value::Any) return true;
+  if (before.state >= Value::Any || after.state == Value::Beyond) return true;
   if (before.state == Value::Invalid) return after.state == Value::Invalid;
   return after.state == Value::Defined && same_bits(before.scalar, after.scalar);
 }
@@ -369,7 +378,7 @@ struct Tally {
 };
 
 // Fires one form of a rule `wanted` times; prints the first instance that is not a law.
-Tally fuzz_form(const Matcher& matcher, int form, uint64_t wanted, Random& rng) {
+Tally fuzz_form(const Matcher& matcher, int form, uint64_t wanted, Random& rng, void* context) {
   const Form& f = matcher.forms()[static_cast<size_t>(form)];
   Instance make_instance(rng, f.left);
   Evaluator evaluate(rng);
@@ -378,7 +387,7 @@ Tally fuzz_form(const Matcher& matcher, int form, uint64_t wanted, Random& rng) 
     if (t.tried++ % 512 == 0) arena().reset();
     UOp before = make_instance();
     if (!before) continue;
-    UOp after = matcher.apply_form(form, before.get());
+    UOp after = matcher.apply_form(form, before.get(), context);
     if (!after) continue;
     ++t.fired;
     for (int k = 0; k < 2; ++k) {
@@ -393,22 +402,30 @@ Tally fuzz_form(const Matcher& matcher, int form, uint64_t wanted, Random& rng) 
   return t;
 }
 
-void fuzz_rules(const RuleSet& set, uint64_t total, uint64_t seed) {
+// Curves are right to an ulp, not to the bit, and a MulAdd without its instruction may round twice;
+// a fold over ranges is no expression of leaves.
+bool is_exact(const Form& f) {
+  const PatNode& root = f.left[0];
+  return !has(root.op, Curve) && root.op != Op::MulAdd && !root.more;
+}
+
+void fuzz_rules(const RuleSet& set, uint64_t total, void* context = nullptr) {
   Arena scratch;
   ArenaScope scope(scratch);
   const Matcher& matcher = set.matcher();
   const size_t forms = matcher.forms().size();
-  const uint64_t each =
-      std::max<uint64_t>(static_cast<uint64_t>(1000 * scale()), total / forms + 1);
+  const double least = 1000 * scale();
+  const uint64_t each = std::max(static_cast<uint64_t>(least), total / forms) + 1;
   uint64_t fired = 0;
   for (size_t form = 0; form < forms; ++form) {
-    Random rng(seed + form);
-    Tally t = fuzz_form(matcher, static_cast<int>(form), each, rng);
+    const Form& f = matcher.forms()[form];
+    if (!is_exact(f)) continue;
+    Random rng(seed() + form);
+    Tally t = fuzz_form(matcher, static_cast<int>(form), each, rng, context);
     fired += t.fired;
-    CHECK_MESSAGE(t.wrong == 0, "form ", form, " of ", text_of(*matcher.forms()[form].rule));
-    CHECK_MESSAGE(static_cast<double>(t.fired) >= 1000 * scale(), t.fired, " firings in ", t.tried,
-                  " tries of ", text_of(*matcher.forms()[form].rule), " as ",
-                  text_of(matcher.forms()[form].left));
+    CHECK_MESSAGE(t.wrong == 0, "form ", form, " of ", text_of(*f.rule));
+    CHECK_MESSAGE(static_cast<double>(t.fired) >= least, t.fired, " firings in ", t.tried,
+                  " tries of ", text_of(*f.rule), " as ", text_of(f.left));
   }
   std::printf("laws: %s: %zu rules, %zu forms, %llu firings\n", set.name(), set.rules().size(),
               forms, static_cast<unsigned long long>(fired));
@@ -417,17 +434,19 @@ void fuzz_rules(const RuleSet& set, uint64_t total, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("every rule keeps every value") {
-  const uint64_t seed = 20240807;
   auto start = std::chrono::steady_clock::now();
-  fuzz_rules(simplify_rules, static_cast<uint64_t>(1'050'000 * scale()), seed);
+  fuzz_rules(simplify_rules, static_cast<uint64_t>(1'050'000 * scale()));
+  Target target;
+  fuzz_rules(expansion_rules, 0, &target);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("laws: seed %llu, %.1f s of 30 s\n", static_cast<unsigned long long>(seed), seconds);
+  std::printf("laws: seed %llu, %.1f s of 30 s\n", static_cast<unsigned long long>(seed()),
+              seconds);
 }
 
 TEST_CASE("simplify keeps every value of random expressions") {
   Arena scratch;
   ArenaScope scope(scratch);
-  Random rng(7);
+  Random rng(seed() + 7);
   Generator generate(rng);
   Evaluator evaluate(rng);
   const int rounds = static_cast<int>(60'000 * scale());
@@ -479,7 +498,7 @@ Value run_sum(UOp reduce, Evaluator& evaluate) {
 TEST_CASE("collapsed sums equal the sums, and read only inside memory") {
   Arena scratch;
   ArenaScope scope(scratch);
-  Random rng(11);
+  Random rng(seed() + 11);
   Evaluator evaluate(rng);
   const int rounds = static_cast<int>(4'000 * scale());
   int collapsed = 0;

@@ -122,6 +122,14 @@ UOp with_solved(UOp u, const Linear& sum, const Linear::Term& t, UOp name) {
   return substitute(u, map);
 }
 
+// Intervals say nothing once 64 bits do not hold them, as may happen in a sum solved for a term.
+bool exceeds(UOp u) {
+  std::vector<UOp> all = toposort(u);
+  return std::ranges::any_of(all, [](UOp n) {
+    return n->dtype == DType::index && has(n->op, Alu) && (!fits(n->lo) || !fits(n->hi));
+  });
+}
+
 size_t size_of_graph(UOp u) { return toposort(u).size(); }
 
 // A fact about a sum: the sum gets a name with its interval, wherever it stands or can be made to.
@@ -130,7 +138,7 @@ UOp assume_sum(UOp u, const Fact& f, size_t number, bool solve) {
   if (!sum.ok || sum.count < 2) return u;
   UOp name = stand_in(f, number), best = u;
   auto consider = [&](UOp changed) {
-    if (changed == u) return;
+    if (changed == u || exceeds(changed)) return;
     std::pair<UOp, UOp> back[] = {
         {name, f.expr}
     };
@@ -182,11 +190,14 @@ UOp conjunction(std::vector<UOp> list) {
   return all;
 }
 
-// The other bounds of an expression make this conjunct redundant.
+// Another bound of the same expression makes this conjunct redundant; of equal ones the first stays.
 bool implied(size_t mine, std::span<const std::optional<Fact>> facts) {
-  for (size_t other = 0; facts[mine] && other < facts.size(); ++other) {
-    const std::optional<Fact>&f = facts[mine], &o = facts[other];
-    if (other != mine && o && o->expr == f->expr && o->lo >= f->lo && o->hi <= f->hi) return true;
+  const std::optional<Fact>& f = facts[mine];
+  for (size_t other = 0; f && other < facts.size(); ++other) {
+    const std::optional<Fact>& o = facts[other];
+    if (other == mine || !o || o->expr != f->expr) continue;
+    const bool equal = o->lo == f->lo && o->hi == f->hi;
+    if (o->lo >= f->lo && o->hi <= f->hi && (!equal || other < mine)) return true;
   }
   return false;
 }

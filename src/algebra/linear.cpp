@@ -24,6 +24,18 @@ Wide scaled(int64_t bound, int64_t coeff) {
   return Wide(bound) * coeff;
 }
 
+// Whether the terms, multiplied out, may leave 64 bits though their sum does not. What is unbounded
+// (a loaded value) is trusted to fit.
+bool exceeds(const Linear& sum) {
+  Wide reach = sum.constant < 0 ? -Wide(sum.constant) : sum.constant;
+  for (const Linear::Term& t : sum.all()) {
+    if (t.node->lo == kMinimum || t.node->hi == kMaximum) continue;
+    Wide a = Wide(t.node->lo) * t.coeff, b = Wide(t.node->hi) * t.coeff;
+    reach += std::max(std::max(a, -a), std::max(b, -b));
+  }
+  return reach >= kMaximum;
+}
+
 }  // namespace
 
 void Linear::add(int64_t c) { ok &= !__builtin_add_overflow(constant, c, &constant); }
@@ -93,6 +105,7 @@ Linear linear(UOp u) {
       sum.add(n, coeff);
     }
   }
+  sum.ok &= !exceeds(sum);
   return sum;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/realize.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "base/flags.h"
 #include "base/hash.h"
 #include "engine/kernel_cache.h"
+#include "grad/grad.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
 #include "runtime/device.h"
@@ -128,15 +130,6 @@ class Request {
   }
 };
 
-bool depends_on_leaf(UOp root) {
-  UOp roots[] = {root};
-  auto open = [](UOp n) { return !n->realized.load(std::memory_order_acquire); };
-  for (UOp n : toposort(roots, open))
-    if (n->is(Op::Buffer) && (n->arg.storage->requires_grad || n->arg.storage->from_graph))
-      return true;
-  return false;
-}
-
 // ---- plans
 
 struct CompiledStep {
@@ -230,18 +223,22 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
 
 class Runner {
  public:
-  Runner(const CompiledPlan& plan, const FlatInputs& inputs) : plan_(plan), inputs_(inputs) {}
+  Runner(const CompiledPlan& plan, const FlatInputs& inputs, Device& device)
+      : plan_(plan), inputs_(inputs), device_(device) {}
 
   void run() {
     for (auto [id, bytes] : plan_.arenas)
-      if (bytes) arenas_[id] = MemoryBlock::allocate(mote::device(id), bytes, "temporaries");
+      if (bytes) arenas_[id] = MemoryBlock::allocate(on(id), bytes, "temporaries");
     for (const CompiledStep& step : plan_.steps) step.kernel ? launch(step) : copy(step);
   }
 
  private:
   const CompiledPlan& plan_;
   const FlatInputs& inputs_;
+  Device& device_;  // of the graph: where values live that name none (constants, positions)
   std::map<uint8_t, std::shared_ptr<MemoryBlock>> arenas_;
+
+  Device& on(uint8_t id) { return id ? mote::device(id) : device_; }
 
   std::shared_ptr<MemoryBlock> memory_of(int id) {
     const PlannedBuffer& b = plan_.buffers[static_cast<size_t>(id)];
@@ -283,15 +280,29 @@ class Runner {
     l.provenance = step.provenance.empty() ? 0 : step.provenance[0];
     for (int id : step.buffers) l.buffers.push_back(address(id));
     for (const std::string& name : step.kernel->vars) l.vars.push_back(value_of(name));
-    Device& d = mote::device(step.device ? step.device : kDefaultDevice);
-    add_token(step, d.submit({l}, tokens_of(step)));
+    const bool timed = flag(Flag::DEBUG) >= 2 || flag(Flag::PROFILE);
+    auto start = std::chrono::steady_clock::now();
+    Token done = on(step.device).submit({l}, tokens_of(step));
+    if (timed) report(step, done, start);
+    add_token(step, done);
     ++engine().counts.kernels_run;
+  }
+
+  void report(const CompiledStep& step, const Token& done,
+              std::chrono::steady_clock::time_point start) {
+    done.wait();
+    double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const Kernel& k = *step.kernel;
+    std::fprintf(stderr, "*** %-5s %-36s %9.3f ms %8.1f GFLOPS %7.1f GB/s  %s\n",
+                 device_name(step.device).c_str(), k.name.c_str(), s * 1e3,
+                 k.estimate.ops / s / 1e9, k.estimate.bytes / s / 1e9,
+                 step.provenance.empty() ? "" : place(step.provenance[0]).c_str());
   }
 
   void copy(const CompiledStep& step) {
     const PlannedBuffer& to = plan_.buffers[static_cast<size_t>(step.buffers[0])];
     const PlannedBuffer& from = plan_.buffers[static_cast<size_t>(step.buffers[1])];
-    Device &target = mote::device(to.device), &source = mote::device(from.device);
+    Device &target = on(to.device), &source = on(from.device);
     if (!source.holds_data() || !target.holds_data()) return;
     void *there = address(step.buffers[0]), *here = address(step.buffers[1]);
     if (source.on_host())
@@ -353,11 +364,15 @@ Ref next_version(UOp node) {
 }
 
 void settle(std::vector<Goal>& goals) {
+  std::vector<UOp> nodes;
+  for (const Goal& g : goals) nodes.push_back(g.node);
+  std::vector<bool> hides_leaves = depend_on_leaves(nodes);
+  size_t i = 0;
   // Several goals may be versions of one buffer: only the last one is what memory holds.
   for (Goal& g : goals) {
     bool value = static_cast<bool>(g.buffer);
-    if (value && depends_on_leaf(g.node)) g.buffer->arg.storage->from_graph = true;
     Ref held = next_version(g.effect);
+    held->arg.storage->from_graph = hides_leaves[i++] && !held->arg.storage->requires_grad;
     tensor_graph::set_realized(g.node, held);
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
@@ -392,7 +407,7 @@ void realize(std::span<const Tensor> tensors) {
     for (const Goal& g : goals) roots.push_back(g.effect);
     Flat flat = forward.run(roots, &inputs);
     auto plan = plan_for(flat, device);
-    Runner(*plan, inputs).run();
+    Runner(*plan, inputs, device).run();
   }
   settle(goals);
 }

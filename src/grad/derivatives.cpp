@@ -23,6 +23,12 @@ Ref lt(const Ref& a, const Ref& b) { return prim::alu(Op::Lt, {a, b}); }
 Ref eq(const Ref& a, const Ref& b) { return prim::alu(Op::Eq, {a, b}); }
 std::span<const Dim> dims(UOp n) { return n->shape->dims; }
 
+std::vector<Extent> whole(std::span<const Dim> shape) {
+  std::vector<Extent> out;
+  for (const Dim& d : shape) out.push_back({0, d});
+  return out;
+}
+
 // Sums and differences of sizes; symbolic ones are index nodes that live as long as this object.
 class DimArithmetic {
  public:
@@ -112,9 +118,7 @@ Ref times_others(const Ref& x, const Ref& g) {
     Ref above = prim::expand(prim::reshape(outside, one), dims(blocks));
     outside = joined(prim::mul(above, prim::flip(blocks, pair_axis)));
   }
-  std::vector<Extent> inside;
-  for (const Dim& d : dims(x)) inside.push_back({0, d});
-  return prim::shrink(outside, inside);
+  return prim::shrink(outside, whole(dims(x)));
 }
 
 std::vector<int64_t> inverse(std::span<const int64_t> axes) {
@@ -190,6 +194,50 @@ Ref shrink_row(UOp n, const Ref& g, uint32_t) {
   for (size_t a = 0; a < list.size() / 2; ++a)
     amounts.push_back({list[2 * a], sizes.sub(dims(n->src(0))[a], list[2 * a + 1])});
   return prim::pad(g, amounts);
+}
+
+// Zeros between the places of an axis, so that place o lies at o * step.
+Ref spread_out(const Ref& a, size_t axis, int64_t step) {
+  if (step == 1) return a;
+  std::vector<Dim> shape = a->shape->dims, apart = shape;
+  apart.insert(apart.begin() + static_cast<long>(axis) + 1, Dim(1));
+  std::vector<Extent> gaps(apart.size(), Extent{0, 0});
+  gaps[axis + 1].end = Dim(step - 1);
+  Ref spaced = prim::pad(prim::reshape(a, apart), gaps);
+  std::vector<Extent> cut = whole(shape);
+  cut[axis].end = Dim((shape[axis].size - 1) * step + 1);
+  shape[axis] = Dim(shape[axis].size * step);
+  return prim::shrink(prim::reshape(spaced, shape), cut);
+}
+
+// The last axis's place k moved on by k * dilation along `axis`: a window over the padded axis again,
+// of which only the diagonal counts, every (size + 1)-th of the two last axes as one.
+Ref shear(const Ref& a, size_t axis, int64_t dilation) {
+  std::vector<Dim> shape = a->shape->dims;
+  const int64_t size = shape.back().size, reach = (size - 1) * dilation;
+  const int64_t last = a->shape->rank() - 1, moved[] = {last + 1};
+  if (size == 1) return a;
+  std::vector<Extent> ends(shape.size(), Extent{0, 0});
+  ends[axis] = {reach, reach};
+  Ref all = prim::flip(
+      prim::window(prim::pad(a, ends), static_cast<int64_t>(axis), size, 1, dilation), moved);
+  shape[axis] = dims(all)[axis];
+  shape.back() = Dim(size * size);
+  Ref diagonal = prim::window(prim::reshape(all, shape), last, 1, size + 1, 1);
+  shape.back() = Dim(size);
+  return prim::reshape(diagonal, shape);
+}
+
+// Windows back onto their axis: place p gets g[o, k] for every p = o * step + k * dilation.
+Ref window_row(UOp n, const Ref& g, uint32_t) {
+  const auto axis = static_cast<size_t>(n->ints(0));
+  const int64_t last[] = {g->shape->rank() - 1};
+  Ref places = sum(shear(spread_out(g, axis, n->ints(2)), axis, n->ints(3)), last);
+  std::vector<Dim> shape = n->src(0)->shape->dims;
+  std::vector<Extent> rest(shape.size(), Extent{0, 0});
+  rest[axis].end = Dim(shape[axis].size - dims(places)[axis].size);
+  shape[axis] = dims(places)[axis];
+  return prim::pad(prim::reshape(places, shape), rest);
 }
 
 // Ties share evenly; where either is NaN both get all of g.
@@ -281,6 +329,7 @@ Row row_of(Op op) {
     case Op::Pad:        return pad_row;
     case Op::Shrink:     return shrink_row;
     case Op::Flip:       return flip_row;
+    case Op::Window:     return window_row;
     case Op::Contiguous: return pass_row;
     case Op::Copy:       return copy_row;
     case Op::After:      return after_row;

@@ -213,6 +213,9 @@ TEST_SUITE("grad") {
   }
 
   TEST_CASE("movement rows") {
+    auto window = [](int64_t axis, int64_t size, int64_t step, int64_t dilation) {
+      return moved([=](const Ref& x) { return prim::window(x, axis, size, step, dilation); });
+    };
     auto permute = [](std::vector<int64_t> axes) {
       return moved([axes](const Ref& x) { return prim::permute(x, axes); });
     };
@@ -238,6 +241,10 @@ TEST_SUITE("grad") {
            prim::Extent bounds[] = {{1, 3}, {0, 2}};
            return prim::shrink(x, bounds);
          })},
+        {"window", {{2, 5}}, -2, 2, window(1, 3, 1, 1)},
+        {"window with steps", {{7, 2}}, -2, 2, window(0, 3, 2, 1)},
+        {"window with holes", {{2, 8}}, -2, 2, window(1, 2, 3, 2)},
+        {"window of steps only", {{8}}, -2, 2, window(0, 1, 3, 1)},
         {"flip", {{2, 3}}, -2, 2, moved([](const Ref& x) {
            int64_t axes[] = {1};
            return prim::flip(x, axes);

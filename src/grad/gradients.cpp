@@ -123,10 +123,12 @@ Storage* marked_leaf(UOp n) {
 
 std::vector<bool> depend_on_leaves(std::span<const UOp> nodes) {
   Column<char> depends(tensor_graph::max_id());
-  for (UOp n : toposort(nodes, entered)) {
-    bool found = marked_leaf(n) || hides_leaves(n);
-    if (entered(n))
-      for (uint32_t i = 0; i < n->nsrc && !found; ++i) found = depends[n->src(i)] && carries(n, i);
+  auto open = [](UOp n) { return entered(n) && !n->realized.load(std::memory_order_acquire); };
+  for (UOp n : toposort(nodes, open)) {
+    Node* held = n->realized.load(std::memory_order_acquire);
+    bool found = marked_leaf(n) || hides_leaves(held ? held : n);
+    for (uint32_t i = 0; open(n) && i < n->nsrc && !found; ++i)
+      found = depends[n->src(i)] && carries(n, i);
     depends[n] = found;
   }
   std::vector<bool> out;

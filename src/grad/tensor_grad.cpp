@@ -74,8 +74,7 @@ void check_target(const Tensor& target, size_t i) {
          " ", target);
   expect(
       !below_movement(node_of(target))->is(Op::Const), "target ", i, " of shape ", target,
-      " is a constant, which is one value with every equal constant; call requires_grad_() on it "
-      "before using it");
+      " is a constant, and equal constants are one value; call requires_grad_() on it before use");
 }
 
 }  // namespace
@@ -124,8 +123,9 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
   std::vector<Ref> found = gradients(loss, nodes, seed);
   std::vector<Tensor> out;
   for (size_t i = 0; i < targets.size(); ++i) {
-    expect(found[i] || allow_unused || targets[i].numel() == 0, "the tensor does not depend on target ", i, " of shape ",
-           targets[i], "; was it assigned to since, or realized? allow_unused gives zeros");
+    expect(found[i] || allow_unused || targets[i].numel() == 0,
+           "the tensor does not depend on target ", i, " of shape ", targets[i],
+           "; was it assigned to since, or realized? allow_unused gives zeros");
     Ref zero = prim::full(nodes[i]->shape->dims, prim::constant(nodes[i]->dtype, 0.0));
     out.push_back(make_value(found[i] ? found[i] : zero, targets[i]));
   }

@@ -101,6 +101,13 @@ TEST_SUITE("tensor grad") {
     CHECK(!x.grad().defined());
   }
 
+  TEST_CASE("what was detached before it was realized is no part of the graph") {
+    Tensor x = leaf({1, 2}, {2}), y = (x * 3).detach();
+    y.realize();
+    (x * y).sum().backward();
+    CHECK(values(x.grad()) == Values{3, 6});
+  }
+
   TEST_CASE("a step of descent written in place") {
     Tensor w = leaf({1, 2}, {2});
     for (int step = 0; step < 3; ++step) {
@@ -134,6 +141,20 @@ TEST_SUITE("tensor grad") {
     CHECK(values(y.sum().gradient({y})[0]) == Values{1, 1, 1});
     y.realize();
     CHECK(values((y * 2).sum().gradient({y})[0]) == Values{2, 2, 2});
+  }
+
+  TEST_CASE("symbolic sizes") {
+    Tensor x = leaf({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
+    Sym n = Variable("n", 1, 4).bind(3);
+    Tensor cut = x(Slice(1, n));
+    (cut * cut).sum().backward();
+    CHECK(values(x.grad()) == Values{0, 0, 6, 8, 10, 12, 0, 0});
+    x.zero_grad();
+    x(Slice(0, n)).prod(0).sum().backward();
+    CHECK(values(x.grad()) == Values{15, 24, 5, 12, 3, 8, 0, 0});
+    x.zero_grad();
+    x(Slice(0, n)).amax().backward();
+    CHECK(values(x.grad()) == Values{0, 0, 0, 0, 0, 1, 0, 0});
   }
 
   TEST_CASE("leaves and their graphs die with their handles") {
@@ -177,6 +198,13 @@ TEST_SUITE("tensor grad") {
         }) ==
         "[backward] it depends on a tensor of 2 elements that was already realized, whose graph is "
         "gone; call backward() before realize/item, or detach() that tensor");
+    CHECK(error_of([] {
+            Tensor y = leaf({1, 2}, {2}) * 2;
+            y.add_(1).realize();
+            y.sum().backward();
+          }) ==
+          "[backward] it depends on a tensor of 2 elements that was already realized, whose "
+          "graph is gone; call backward() before realize/item, or detach() that tensor");
     CHECK(error_of([] { from_data(Values{1}, {}, {.device = "INTERP"}).backward(); }) ==
           "[backward] nothing this tensor of shape () depends on is marked; call requires_grad_() "
           "on the leaves first");

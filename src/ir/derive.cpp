@@ -153,6 +153,7 @@ Interval interval(const Parts& p) {
     case Op::Expand:
     case Op::Shrink:
     case Op::Flip:
+    case Op::Window:
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy:
@@ -241,6 +242,14 @@ std::vector<Dim> movement_shape(const Parts& p) {
     case Op::Permute: {
       for (size_t i = 0; i < out.size(); ++i)
         out[i] = p.src[0]->shape->dims[static_cast<size_t>(p.arg.object->ints[i])];
+      return out;
+    }
+    case Op::Window: {
+      const std::vector<int64_t>& w = p.arg.object->ints;
+      Dim& d = out[static_cast<size_t>(w[0])];
+      check(!d.is_symbolic(), "[Window] of an axis of symbolic size ", d);
+      d = Dim((d.size - (w[1] - 1) * w[3] - 1) / w[2] + 1);
+      out.emplace_back(w[1]);
       return out;
     }
     case Op::Pad:

@@ -55,7 +55,10 @@ bool same_bits(const Scalar& a, const Scalar& b) {
 }
 
 uint64_t threefry(uint64_t counter, uint64_t key) {
-  static constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  static constexpr int rotations[2][4] = {
+      {13, 15, 26, 6 },
+      {17, 29, 16, 24}
+  };
   const auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   const uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAu};
   uint32_t x0 = static_cast<uint32_t>(counter) + keys[0];
@@ -85,8 +88,10 @@ static Scalar eval_cast(DType dtype, const Scalar& a) {
 
 static Scalar eval_bitcast(DType dtype, const Scalar& a) {
   unsigned char raw[8] = {};
-  if (is_float(a.dtype)) store_float(a.dtype, raw, a.f);
-  else store_int(a.dtype, raw, a.i);
+  if (is_float(a.dtype))
+    store_float(a.dtype, raw, a.f);
+  else
+    store_int(a.dtype, raw, a.i);
   if (is_float(dtype)) return {dtype, 0, load_float(dtype, raw)};
   return {dtype, load_int(dtype, raw), 0};
 }
@@ -126,9 +131,9 @@ static double eval_float(Op op, DType dtype, double a, double b, double c) {
     case Op::Max: return float_max(a, b);
     case Op::Min: return float_min(a, b);
     case Op::MulAdd:
-      return dtype == DType::f32 ? std::fma(static_cast<float>(a), static_cast<float>(b),
-                                            static_cast<float>(c))
-                                 : std::fma(a, b, c);
+      return dtype == DType::f32
+                 ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))
+                 : std::fma(a, b, c);
     default: ensure(false, "eval: ", name(op), " is no op of ", name(dtype));
   }
   return 0;

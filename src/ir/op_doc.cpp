@@ -26,19 +26,19 @@ struct TraitName {
   const char* meaning;
 };
 constexpr TraitName trait_names[] = {
-    {Leaf, "leaf", "nothing to compute below it"},
-    {Movement, "movement", "moves elements of an array, computes nothing"},
-    {Alu, "elementwise", "one scalar per position from one of each source"},
-    {Commutes, "commutes", "its two sources may be exchanged"},
-    {Assoc, "associates", "(a . b) . c = a . (b . c), of integers exactly"},
-    {Compares, "compares", "gives a bool"},
-    {Float, "floats", "only of floats"},
-    {Integer, "integers", "only of integers and bools"},
-    {Curve, "curve", "a transcendental function, decomposed where the target lacks it"},
-    {Folds, "folds", "many elements to one"},
-    {Memory, "memory", "a place, or access to one"},
-    {Effect, "effect", "something happens, or must have happened"},
-    {Moves, "moves", "the same value, elsewhere or otherwise kept"},
+    {Leaf,     "leaf",        "nothing to compute below it"                                    },
+    {Movement, "movement",    "moves elements of an array, computes nothing"                   },
+    {Alu,      "elementwise", "one scalar per position from one of each source"                },
+    {Commutes, "commutes",    "its two sources may be exchanged"                               },
+    {Assoc,    "associates",  "(a . b) . c = a . (b . c), of integers exactly"                 },
+    {Compares, "compares",    "gives a bool"                                                   },
+    {Float,    "floats",      "only of floats"                                                 },
+    {Integer,  "integers",    "only of integers and bools"                                     },
+    {Curve,    "curve",       "a transcendental function, decomposed where the target lacks it"},
+    {Folds,    "folds",       "many elements to one"                                           },
+    {Memory,   "memory",      "a place, or access to one"                                      },
+    {Effect,   "effect",      "something happens, or must have happened"                       },
+    {Moves,    "moves",       "the same value, elsewhere or otherwise kept"                    },
 };
 
 std::string traits_of(Op op) {

@@ -21,8 +21,12 @@ struct ListForm {
   const char* fields;
 };
 constexpr ListForm list_forms[] = {
-    {Op::Param, "iisi"}, {Op::Var, "iiii"}, {Op::Range, "ir"},
-    {Op::Reduce, "o"},  {Op::Stage, "s"},    {Op::Reg, "i"},
+    {Op::Param,  "iisi"},
+    {Op::Var,    "iiii"},
+    {Op::Range,  "ir"  },
+    {Op::Reduce, "o"   },
+    {Op::Stage,  "s"   },
+    {Op::Reg,    "i"   },
 };
 constexpr const char* space_names[] = {"global", "local", "register"};
 
@@ -230,6 +234,10 @@ class Parser {
     return arena().make_raw({op, dtype, src, arg});
   }
 
+  static bool fits(int64_t axis, size_t rank) {
+    return axis >= 0 && static_cast<size_t>(axis) < rank;
+  }
+
   // What the derived attributes of a node rely on.
   void require_derivable(Op op, const std::vector<Node*>& src, Arg arg) const {
     const bool may_be_leaf = OpSet{Op::Iota, Op::Reg}.has(op) || has(op, Effect);
@@ -240,12 +248,14 @@ class Parser {
     require(src[0]->shape, name(op), " of an effect");
     const size_t rank = src[0]->shape->dims.size(), n = arg.object->ints.size();
     if (op == Op::Permute) require(n == rank, "Permute takes ", rank, " axes");
+    if (op == Op::Window)
+      require(n == 4 && fits(arg.object->ints[0], rank) && arg.object->ints[2] > 0,
+              "Window takes an axis, a size, a step and a dilation");
     if (op == Op::Pad || op == Op::Shrink)
       require(n == 2 * rank, name(op), " takes ", 2 * rank, " numbers");
     if (axes)
       for (size_t i = op == Op::Reduce; i < n; ++i)
-        require(arg.object->ints[i] >= 0 && static_cast<size_t>(arg.object->ints[i]) < rank,
-                name(op), " has no axis ", arg.object->ints[i]);
+        require(fits(arg.object->ints[i], rank), name(op), " has no axis ", arg.object->ints[i]);
   }
 
   UOp source(std::string_view w) {
@@ -327,8 +337,10 @@ class Parser {
     }
     if (field == 's') {
       for (const char* space : space_names)
-        if (w != space) ++v;
-        else return v;
+        if (w != space)
+          ++v;
+        else
+          return v;
       require(false, "'", w, "' is not a memory space");
     }
     require(number(w, &v), "'", w, "' is not a number");

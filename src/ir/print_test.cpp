@@ -12,9 +12,7 @@ using namespace mote;
 static std::string error_of(std::string_view text) {
   try {
     parse(text);
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "no error";
 }
 
@@ -53,7 +51,7 @@ TEST_CASE("print: every literal reads back") {
   Arena a;
   ArenaScope scope(a);
   const double nan = std::bit_cast<double>(0x7ff800000000beefull);
-  const double values[] = {0.0,   -0.0,      1.0, -2.5, 0x1p-149, 0x1.fffffep127, 1e300,
+  const double values[] = {0.0,     -0.0,      1.0, -2.5, 0x1p-149, 0x1.fffffep127, 1e300,
                            1.0 / 3, -INFINITY, NAN, -NAN, nan,      0x1p-1074};
   for (double v : values)
     for (DType d : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2})
@@ -126,6 +124,8 @@ TEST_CASE("parse: errors name the line") {
   CHECK(error_of("%0 = Param f32 [0 4 disk]") == "[parse] line 1: 'disk' is not a memory space");
   CHECK(error_of("%0 = Reshape f32 []") == "[parse] line 1: Reshape needs a source");
   CHECK(error_of("%0 = Permute f32 1:f32 [0]") == "[parse] line 1: Permute takes 0 axes");
+  CHECK(error_of("%0 = Window f32 1:f32 [0 2 1 1]") ==
+        "[parse] line 1: Window takes an axis, a size, a step and a dilation");
   CHECK(error_of("%0 = Reduce f32 1:f32 [Add 0]") == "[parse] line 1: Reduce has no axis 0");
   CHECK(error_of("%0 = Sink void \"a") == "[parse] line 1: the string has no end");
   CHECK(error_of("%0 = Buffer f32 #1") == "[parse] line 1: a Buffer cannot be read from text");

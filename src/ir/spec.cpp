@@ -100,6 +100,7 @@ bool all_ranges(std::span<Node* const> src) {
 
 const OpSet every{};  // no bits: all ops
 
+// clang-format off
 const SpecRule everywhere[] = {
     {every, "an op has as many sources as its row says",
      [](UOp u) { return row(u->op).arity < 0 || row(u->op).arity == static_cast<int>(u->nsrc); }},
@@ -146,15 +147,19 @@ const SpecRule tensor_rules[] = {
     {Op::Expand, "Expand repeats axes of size 1, or a scalar", expands},
     {Op::Pad, "Pad adds nothing negative",
      [](UOp u) {
-       return pairs_fit(u, [](int64_t before, int64_t after, int64_t) {
-         return before >= 0 && after >= 0;
-       });
+       return pairs_fit(
+           u, [](int64_t before, int64_t after, int64_t) { return before >= 0 && after >= 0; });
      }},
     {Op::Shrink, "Shrink stays inside",
      [](UOp u) {
        return pairs_fit(u, [](int64_t begin, int64_t end, int64_t size) {
          return 0 <= begin && begin <= end && end <= size;
        });
+     }},
+    {Op::Window, "Window has an axis and positive numbers",
+     [](UOp u) {
+       return u->ints().size() == 4 && are_axes(u, std::span(u->ints()).first(1)) &&
+              u->ints(1) > 0 && u->ints(2) > 0 && u->ints(3) > 0;
      }},
     {Op::Flip, "Flip lists axes once", [](UOp u) { return are_axes(u, u->ints()); }},
     {Op::Reduce, "a tensor's Reduce lists axes once",
@@ -184,8 +189,8 @@ const SpecRule kernel_rules[] = {
      [](UOp u) { return u->ints().size() == 1 && u->nsrc > 1 && all_ranges(u->src().subspan(1)); }},
     {Op::Index, "Index finds a place of a memory (or what is there) by an index",
      [](UOp u) {
-       return OpSet{Op::Param, Op::Stage}.has(u->src(0)->op) &&
-              u->src(0)->dtype == u->dtype && u->src(1)->dtype == DType::index;
+       return OpSet{Op::Param, Op::Stage}.has(u->src(0)->op) && u->src(0)->dtype == u->dtype &&
+              u->src(1)->dtype == DType::index;
      }},
     {Op::Store, "Store writes a value to a place of its dtype",
      [](UOp u) {
@@ -203,10 +208,11 @@ const SpecRule kernel_rules[] = {
     {Op::Sink, "a kernel is a Sink of effects with no range left open",
      [](UOp u) {
        return u->nsrc >= 1 && u->ranges == 0 && std::ranges::all_of(u->src(), [](const Node* s) {
-         return s->op == Op::End || s->op == Op::Store;
-       });
+                return s->op == Op::End || s->op == Op::Store;
+              });
      }},
 };
+// clang-format on
 
 bool is_tile_range(const Node* n) { return n->op == Op::Range && is_tile(range_role(n)); }
 
@@ -248,6 +254,7 @@ bool well_ordered(UOp linear) {
   return open.empty();
 }
 
+// clang-format off
 const SpecRule program_rules[] = {
     {every, "no index is left", [](UOp u) { return u->dtype != DType::index; }},
     {Op::Range, "a Range counts to an integer of its dtype; a tile's extent is a constant",
@@ -257,13 +264,10 @@ const SpecRule program_rules[] = {
      }},
     {Op::Index, "Index finds a place of a Param by an integer",
      [](UOp u) {
-       return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype &&
-              is_int(u->src(1)->dtype);
+       return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype && is_int(u->src(1)->dtype);
      }},
     {Op::Reg, "a Reg has a slot and tile ranges",
-     [](UOp u) {
-       return u->ints().size() == 1 && std::ranges::all_of(u->src(), is_tile_range);
-     }},
+     [](UOp u) { return u->ints().size() == 1 && std::ranges::all_of(u->src(), is_tile_range); }},
     {Op::Load, "Load reads a place or a register of its dtype",
      [](UOp u) { return u->nsrc > 0 && is_place(u->src(0), u->dtype) && gated_from(u, 1); }},
     {Op::Store, "Store writes a value to a place or a register of its dtype",
@@ -281,6 +285,7 @@ const SpecRule program_rules[] = {
      }},
     {Op::Linear, "statements come once, after what they use, in nested loops", well_ordered},
 };
+// clang-format on
 
 struct StageRow {
   const char* name;
@@ -289,22 +294,24 @@ struct StageRow {
   std::span<const SpecRule> rules;
 };
 
+// clang-format off
 const StageRow stage_rows[] = {
     {"tensor",
      ops_with(Movement) | ops_with(Alu) | ops_with(Moves) |
          OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,
                Op::After, Op::Sink},
      every, tensor_rules},
-    {"kernel",
+    {         "kernel",
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
                            Op::Index, Op::Store, Op::Stage, Op::End, Op::Sink},
      Op::Sink, kernel_rules},
-    {"program",
+    { "program",
      without(ops_with(Alu), {Op::FloorDiv, Op::FloorMod}) |
          OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Reduce, Op::Index, Op::Load, Op::Store,
                Op::Reg, Op::After, Op::End, Op::Linear},
      Op::Linear, program_rules},
 };
+// clang-format on
 
 bool applies(OpSet set, Op op) { return set.bits == 0 || set.has(op); }
 
@@ -319,9 +326,8 @@ std::string last_lines(const std::string& text, int count) {
 }
 
 [[noreturn]] void violated(UOp u, const char* stage, const char* pass, std::string_view rule) {
-  fail(ErrorKind::Internal, text("internal error: after ", pass, ", in the ", stage,
-                                 " stage: ", rule, "; broken by the last line of\n",
-                                 last_lines(print(u), 30)));
+  fail(ErrorKind::Internal, text("internal error: after ", pass, ", in the ", stage, " stage: ",
+                                 rule, "; broken by the last line of\n", last_lines(print(u), 30)));
 }
 
 void check_rules(UOp u, std::span<const SpecRule> rules, const char* stage, const char* pass) {

@@ -52,6 +52,7 @@ TEST_CASE("spec: what a tensor graph may not hold") {
     const char* line;
     const char* rule;
   } cases[] = {
+      // clang-format off
       {"%2 = Reshape f32 %1 [2 2]", "Reshape keeps the number of elements"},
       {"%2 = Permute f32 %1 [0 0]", "Permute lists every axis once"},
       {"%2 = Expand f32 %1 [2 6]", "Expand repeats axes of size 1, or a scalar"},
@@ -72,6 +73,7 @@ TEST_CASE("spec: what a tensor graph may not hold") {
        "Store writes a value of the same dtype and shape to a view of a buffer's version"},
       {"%2 = Neg f32 %1\n%3 = After f32 %0 %2", "After follows a buffer's version by Stores"},
   };
+  // clang-format on
   for (const auto& c : cases) {
     INFO(c.line);
     CHECK(broken(std::string(array) + c.line, Stage::Tensor) == c.rule);
@@ -87,6 +89,7 @@ TEST_CASE("spec: what a kernel may not hold") {
     const char* lines;
     const char* rule;
   } cases[] = {
+      // clang-format off
       {"%3 = Store void %2 1:f32", "this op is no root"},
       {"%3 = Store void %2 1:f32\n%4 = Sink void %3",
        "a kernel is a Sink of effects with no range left open"},
@@ -102,6 +105,7 @@ TEST_CASE("spec: what a kernel may not hold") {
       {"%3 = Range index 5 [0 loop]\n%4 = Index f32 %0 %3\n%5 = Sink void %2 %4",
        "two ranges of one kernel share a slot"},
   };
+  // clang-format on
   for (const auto& c : cases) {
     INFO(c.lines);
     CHECK(broken(std::string(head) + c.lines, Stage::Kernel) == c.rule);

@@ -34,7 +34,7 @@ UOp Real::polynomial(UOp x, Coefficients c) const {
 }
 
 UOp Real::precise_polynomial(UOp x, Coefficients c) const {
-  return fused(polynomial(x, c.subspan(1)), x, number(c[0]));
+  return fused(fused(polynomial(x, c.subspan(2)), x, number(c[1])), x, number(c[0]));
 }
 
 UOp Real::sign_bit(UOp x) const { return as_bits(x) & word(int64_t{1} << (row(type).bits - 1)); }

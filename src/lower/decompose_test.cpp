@@ -26,6 +26,11 @@ constexpr DType all_floats[] = {DType::f8e4m3, DType::f8e5m2, DType::bf16,
                                 DType::f16,    DType::f32,    DType::f64};
 constexpr DType narrow_floats[] = {DType::f8e4m3, DType::f8e5m2, DType::bf16, DType::f16};
 
+int64_t wrapped(int64_t a, int64_t b) {
+  Scalar src[] = {scalar(DType::i64, a), scalar(DType::i64, b)};
+  return eval(Op::Add, DType::i64, src).i;
+}
+
 // Integers near the edges of the type and of shift amounts, and any bits; floats around those.
 Scalar random_scalar(DType d, std::mt19937_64& random) {
   uint64_t r = random(), bits = random();
@@ -34,7 +39,8 @@ Scalar random_scalar(DType d, std::mt19937_64& random) {
       31,       32,        63,        64,        INT32_MIN,  INT32_MAX, UINT32_MAX, INT8_MIN,
       INT8_MAX, UINT8_MAX, INT16_MIN, INT16_MAX, UINT16_MAX, INT64_MIN, INT64_MAX,  100};
   int64_t edge = near[r >> 8 & 15] ^ (r & 1 ? -1 : 0);
-  edge = (r & 2 ? near[(r >> 16) % std::size(near)] : edge) + static_cast<int64_t>(r >> 40 & 3) - 1;
+  edge = r & 2 ? near[(r >> 16) % std::size(near)] : edge;
+  edge = wrapped(edge, static_cast<int64_t>(r >> 40 & 3) - 1);
   if (!is_float(d))
     return r & 4 ? scalar(d, static_cast<int64_t>(bits) >> (r >> 24 & 63)) : scalar(d, edge);
   static constexpr double odd[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 0.5, -0.5, 0x1p-149};

@@ -116,7 +116,8 @@ class Linearizer {
       int slot = std::countr_one(used);
       ensure(slot < 64, "a kernel with more than 64 loops");
       used |= 1ull << slot;
-      map.emplace_back(r, range(slot, r->src(0), range_role(r)));
+      int64_t ints[] = {slot, static_cast<int64_t>(range_role(r))};
+      map.emplace_back(r, make(Op::Range, r->dtype, {r->src(0)}, Arg::of(intern_arg(ints))));
     }
     std::pair<UOp, UOp> whole[] = {{n, substitute(n, map)}};
     return substitute(body_, whole);

@@ -93,21 +93,29 @@ class Chooser {
     return score;
   }
 
+  // Elements per vector step when an axis of n is cut into vectors of `width`; gated ones cost more.
+  static double lane_speed(int64_t n, int64_t width) {
+    double steps = static_cast<double>((n + width - 1) / width);
+    return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
+  }
+
   int choose_lane() {
     look();
     UOp best;
-    int best_score = 0;
-    for (auto* list : {&reduces_, &outputs_})
+    int64_t best_width = 0;
+    double best_speed = 1.5;
+    for (auto* list : {&outputs_, &reduces_})
       for (UOp r : *list) {
-        int score = size(r) >= 4 ? lane_score(r) : -1;
-        if (score >= best_score && score > 0) best = r, best_score = score;
+        int score = size(r) >= 3 ? lane_score(r) : -1;
+        if (score <= 0) continue;
+        for (int64_t w = lanes(); w >= 2; w /= 2) {
+          double speed = lane_speed(size(r), w) * (1 + 0.01 * score);
+          if (speed > best_speed) best = r, best_width = w, best_speed = speed;
+        }
       }
     if (!best) return -1;
-    int64_t n = size(best), width = lanes();
-    while (width > 2 && n % width && (n < 4 * width || n % (width / 2) == 0)) width /= 2;
-    int slot = range_slot(best);
     int inner = next_slot();
-    if (!act({Action::Split, slot, std::min(width, n), Role::Lane})) return -1;
+    if (!act({Action::Split, range_slot(best), best_width, Role::Lane})) return -1;
     return inner;
   }
 

@@ -107,6 +107,7 @@ std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
         continue;
       }
       if (op == Op::FloorDiv || op == Op::FloorMod) set[static_cast<size_t>(at)] &= kIndexType;
+      if (op == Op::Threefry) set[static_cast<size_t>(at)] &= dtypes({DType::u64});
       if (has(op, Float)) set[static_cast<size_t>(at)] &= kFloatTypes;
       if (has(op, Integer)) set[static_cast<size_t>(at)] &= ~kFloatTypes;
       changed |= agree(first, second);
@@ -298,9 +299,10 @@ Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   return nullptr;
 }
 
-Node* Matcher::apply_form(int form, Node* node) const {
+Node* Matcher::apply_form(int form, Node* node, void* context) const {
   Match m;
   m.root = node;
+  m.context = context;
   if (node->op != forms_[static_cast<size_t>(form)].left[0].op) return nullptr;
   for (uint32_t pos = 0; pos < 3 && pos < node->nsrc; ++pos) {
     const Pat& p = forms_[static_cast<size_t>(form)].left;

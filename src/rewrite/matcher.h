@@ -24,7 +24,7 @@ class Matcher {
   Node* apply(Node* node, void* context, const Rule** fired) const;
   const std::vector<Form>& forms() const { return forms_; }
   // Whether this form matches the node, guard included, and what it then gives (tests).
-  Node* apply_form(int form, Node* node) const;
+  Node* apply_form(int form, Node* node, void* context = nullptr) const;
 
  private:
   struct Step {

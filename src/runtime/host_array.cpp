@@ -27,8 +27,10 @@ Scalar load_scalar(DType dtype, const std::byte* p) {
 }
 
 void store_scalar(std::byte* p, const Scalar& value) {
-  if (is_float(value.dtype)) store_float(value.dtype, p, value.f);
-  else store_int(value.dtype, p, value.i);
+  if (is_float(value.dtype))
+    store_float(value.dtype, p, value.f);
+  else
+    store_int(value.dtype, p, value.i);
 }
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape) {
@@ -192,11 +194,16 @@ void fold_run(std::byte* into, int64_t step, const std::byte* from, int64_t n, F
 
 template <class T>
 bool fold_float(Op op, std::byte* into, int64_t step, const std::byte* from, int64_t n) {
-  if (op == Op::Add) fold_run<T>(into, step, from, n, [](T a, T b) { return a + b; });
-  else if (op == Op::Mul) fold_run<T>(into, step, from, n, [](T a, T b) { return a * b; });
-  else if (op == Op::Max) fold_run<T>(into, step, from, n, larger<T>);
-  else if (op == Op::Min) fold_run<T>(into, step, from, n, smaller<T>);
-  else return false;
+  if (op == Op::Add)
+    fold_run<T>(into, step, from, n, [](T a, T b) { return a + b; });
+  else if (op == Op::Mul)
+    fold_run<T>(into, step, from, n, [](T a, T b) { return a * b; });
+  else if (op == Op::Max)
+    fold_run<T>(into, step, from, n, larger<T>);
+  else if (op == Op::Min)
+    fold_run<T>(into, step, from, n, smaller<T>);
+  else
+    return false;
   return true;
 }
 
@@ -204,10 +211,14 @@ template <class T>
 bool fold_int(Op op, std::byte* into, int64_t step, const std::byte* from, int64_t n) {
   using U = std::make_unsigned_t<T>;
   auto add = [](T a, T b) { return static_cast<U>(a) + static_cast<U>(b); };
-  if (op == Op::Add) fold_run<T>(into, step, from, n, add);
-  else if (op == Op::Max) fold_run<T>(into, step, from, n, [](T a, T b) { return a < b ? b : a; });
-  else if (op == Op::Min) fold_run<T>(into, step, from, n, [](T a, T b) { return b < a ? b : a; });
-  else return false;
+  if (op == Op::Add)
+    fold_run<T>(into, step, from, n, add);
+  else if (op == Op::Max)
+    fold_run<T>(into, step, from, n, [](T a, T b) { return a < b ? b : a; });
+  else if (op == Op::Min)
+    fold_run<T>(into, step, from, n, [](T a, T b) { return b < a ? b : a; });
+  else
+    return false;
   return true;
 }
 

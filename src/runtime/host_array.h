@@ -19,9 +19,13 @@ struct HostArray {
   Scalar at(int64_t i) const;
   void set(int64_t i, const Scalar& value);
   template <class T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes.data()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
   template <class T>
-  T* data() { return reinterpret_cast<T*>(bytes.data()); }
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
 };
 
 Scalar load_scalar(DType dtype, const std::byte* p);

@@ -146,6 +146,19 @@ HostArray flip(const HostArray& a, const Sizes& axes) {
   return gather(a, v);
 }
 
+HostArray window(const HostArray& a, const Sizes& list) {
+  View v = whole(a.shape);
+  const auto axis = static_cast<size_t>(list[0]);
+  const int64_t size = list[1], step = list[2], dilation = list[3], n = v.shape[axis];
+  ensure(size > 0 && step > 0 && (size - 1) * dilation < n, "interp: Window of ", a.shape, " by ",
+         list);
+  v.shape.push_back(size);
+  v.strides.push_back(v.strides[axis] * dilation);
+  v.shape[axis] = (n - (size - 1) * dilation - 1) / step + 1;
+  v.strides[axis] *= step;
+  return gather(a, v);
+}
+
 HostArray reshape(HostArray a, Sizes shape) {
   const int64_t before = a.count();
   a.shape = std::move(shape);
@@ -160,6 +173,7 @@ HostArray move_elements(Op op, const HostArray& a, const Sizes& list) {
     case Op::Expand: return expand(a, list);
     case Op::Pad: return pad(a, list);
     case Op::Shrink: return shrink(a, list);
+    case Op::Window: return window(a, list);
     default: return flip(a, list);
   }
 }
@@ -188,8 +202,7 @@ class Interpreter {
   std::vector<HostArray> run(std::span<const UOp> roots) {
     std::vector<UOp> all(roots.begin(), roots.end());
     const std::vector<UOp> order = toposort(with_sizes(all), [](UOp u) { return !buffer_of(u); });
-    for (UOp u : order)
-      for_sources(u, [&](UOp s) { ++readers_[s.get()]; });
+    for (UOp u : order) for_sources(u, [&](UOp s) { ++readers_[s.get()]; });
     for (UOp u : roots) ++readers_[u.get()];
     for (UOp u : order) {
       values_[u.get()] = std::make_shared<const HostArray>(value(u));

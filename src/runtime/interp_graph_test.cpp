@@ -59,7 +59,12 @@ TEST_CASE("interp graph: movement") {
   const int64_t swapped[] = {1, 0}, last[] = {1};
   CHECK(values(prim::permute(m, swapped)) == Values{1, 4, 2, 5, 3, 6});
   CHECK(values(prim::flip(m, last)) == Values{3, 2, 1, 6, 5, 4});
-  prim::Extent cut[] = {{1, 2}, {0, 2}}, around[] = {{0, 1}, {1, 0}};
+  prim::Extent cut[] =
+      {
+          {1, 2},
+          {0, 2}
+  },
+               around[] = {{0, 1}, {1, 0}};
   CHECK(values(prim::shrink(m, cut)) == Values{4, 5});
   CHECK(values(prim::pad(m, around)) == Values{0, 1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0});
   Dim one_row[] = {1, 6}, rows[] = {2, 6};
@@ -89,7 +94,10 @@ TEST_CASE("interp graph: versions of a buffer") {
   Ref base = buffer_with<int32_t>(DType::i32, {0, 1, 2, 3, 4, 5});
   Dim grid[] = {2, 3};
   const int64_t swapped[] = {1, 0};
-  prim::Extent column[] = {{1, 2}, {0, 2}};
+  prim::Extent column[] = {
+      {1, 2},
+      {0, 2}
+  };
   Ref view = prim::shrink(prim::permute(prim::reshape(base, grid), swapped), column);
   Ref next = prim::assign(view, prim::constant(DType::i32, int64_t{9}));
   CHECK(values(next) == Values{0, 9, 2, 3, 9, 5});
@@ -101,7 +109,9 @@ TEST_CASE("interp graph: versions of a buffer") {
 TEST_CASE("interp graph: symbolic sizes are the bound values") {
   Ref n = prim::bind(prim::variable("n", 1, 8), 3);
   Ref x = buffer_with<int64_t>(DType::i64, {0, 1, 2, 3, 4, 5, 6, 7});
-  prim::Extent front[] = {{0, Dim(n)}};
+  prim::Extent front[] = {
+      {0, Dim(n)}
+  };
   const int64_t axis[] = {0};
   Ref cut = prim::shrink(x, front);
   CHECK(values(cut) == Values{0, 1, 2});

@@ -20,16 +20,16 @@ struct Operand {
 
 struct Instruction {
   enum Kind : uint8_t { Compute, Fold, Load, Store, Move, Loop, End } kind;
-  Op op = Op::Sink;            // of Compute and Fold
-  DType dtype = DType::none;   // of the result, or of the memory of Load and Store
-  bool thread = false;         // of Loop: from begin to end as the caller says
-  bool gated = false;          // the last source says whether an element is accessed
-  int to = -1;                 // register of the result, or of the loop's position
-  int count = 1;               // elements of the tile
-  int param = -1;              // of Load and Store: slot, and how many elements it has
+  Op op = Op::Sink;           // of Compute and Fold
+  DType dtype = DType::none;  // of the result, or of the memory of Load and Store
+  bool thread = false;        // of Loop: from begin to end as the caller says
+  bool gated = false;         // the last source says whether an element is accessed
+  int to = -1;                // register of the result, or of the loop's position
+  int count = 1;              // elements of the tile
+  int param = -1;             // of Load and Store: slot, and how many elements it has
   int64_t size = 0;
-  int jump = -1;               // Loop: past its End; End: its Loop
-  std::vector<int> places;     // of Fold and Move: where each element goes, from `to`
+  int jump = -1;            // Loop: past its End; End: its Loop
+  std::vector<int> places;  // of Fold and Move: where each element goes, from `to`
   std::vector<Operand> src;
 };
 
@@ -41,7 +41,7 @@ uint64_t bit(UOp range) { return uint64_t{1} << range_slot(range); }
 struct InterpProgram::Code {
   std::string name;
   std::vector<Instruction> instructions;
-  std::vector<Scalar> registers;  // at the start: constants and tile positions
+  std::vector<Scalar> registers;          // at the start: constants and tile positions
   std::vector<std::pair<int, int>> vars;  // (register, number of the scalar argument)
 };
 

@@ -115,13 +115,13 @@ TEST_CASE("interp program: gates and variables") {
 
 TEST_CASE("interp program: an access outside is an error") {
   std::vector<float> out(2);
-  CHECK_THROWS_WITH_AS(
-      run(R"(%0 = Param f32 [0 2 global 0]
+  CHECK_THROWS_WITH_AS(run(R"(%0 = Param f32 [0 2 global 0]
              %1 = Range i32 3:i32 [0 loop]
              %2 = Index f32 %0 %1
              %3 = Store void %2 1:f32
              %4 = End void %3 %1
              %5 = Linear void %1 %3 %4)",
-          {&out}),
-      "internal error: kernel test writes element 2 of argument 0, which has 2", Error);
+                           {&out}),
+                       "internal error: kernel test writes element 2 of argument 0, which has 2",
+                       Error);
 }

@@ -68,7 +68,7 @@ class Builder {
       case Op::Reduce: {
         UOp v = below(n, r, 0);
         if (r.ranges.empty()) return v;
-        return collapse_reduces(reduce_over(static_cast<Op>(n->ints(0)), simplify(v), r.ranges));
+        return collapse_reduces(fold(static_cast<Op>(n->ints(0)), simplify(v), r.ranges));
       }
       default: break;
     }
@@ -76,6 +76,19 @@ class Builder {
     std::vector<UOp> src;
     for (uint32_t s = 0; s < n->nsrc; ++s) src.push_back(below(n, r, s));
     return make(n->op, n->dtype, src, n->arg);
+  }
+
+  // A reduce of a reduce with the same op is one reduce over both sets of ranges; of a gated sum too.
+  static UOp fold(Op op, UOp v, std::vector<UOp> ranges) {
+    UOp gate, inner = v;
+    bool gated_sum = op == Op::Add && v->is(Op::Where) && is_const(v->src(2)) &&
+                     v->src(2) == zero_like(v);
+    if (gated_sum) gate = v->src(0), inner = v->src(1);
+    if (!inner->is(Op::Reduce) || static_cast<Op>(inner->ints(0)) != op)
+      return reduce_over(op, v, ranges);
+    for (uint32_t i = 1; i < inner->nsrc; ++i) ranges.push_back(inner->src(i));
+    UOp value = inner->src(0);
+    return reduce_over(op, gate ? where(gate, value, zero_like(value)) : value, ranges);
   }
 
   UOp after_value(UOp n, const Request& r) {

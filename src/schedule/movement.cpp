@@ -57,6 +57,12 @@ std::vector<UOp> through(UOp n, std::span<const UOp> position, UOp* valid) {
         out[i] = simplify(extent(from.dims[i]) + index(-1) - out[i]);
       }
       return out;
+    case Op::Window: {
+      auto axis = static_cast<size_t>(n->ints(0));
+      out.pop_back();
+      out[axis] = simplify(position[axis] * n->ints(2) + position.back() * n->ints(3));
+      return out;
+    }
     case Op::Shrink: {
       std::vector<Dim> list = list_dims(n);
       for (size_t i = 0; i < out.size(); ++i) out[i] = simplify(out[i] + extent(list[2 * i]));

@@ -3,6 +3,7 @@
 #include "schedule/ranges.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
@@ -16,6 +17,8 @@ class Assigner {
  public:
   Assigner(UOp sink, const Target& target) : target_(target) {
     draft_.order = toposort(sink);
+    for (UOp n : draft_.order)
+      if (!device_) device_ = n->device;
     forced_ = bound_kernels(draft_.order, target);
     draft_.entries.resize(arena().size());
     cost_.resize(arena().size());
@@ -41,8 +44,10 @@ class Assigner {
   Draft draft_;
   std::vector<bool> forced_;
   std::vector<Cost> cost_;
+  uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
-  std::vector<std::pair<UOp, int>> early_readers_;  // kernels that read what a Store will write
+  // By Store: kernels that must run after it, to read that version or to write the next one.
+  std::unordered_map<const Node*, std::vector<int>> waiting_;
 
   // ---- estimates
 
@@ -83,6 +88,11 @@ class Assigner {
       c.each += stored ? target_.load_cost : cost_[s->id].each;
       c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : cost_[s->id].bytes;
     }
+    // What is repeated a lot will be stored before it is repeated.
+    if (n->is(Op::Expand) && n->src(0)->shape->count() > 0) {
+      double more = count(n) / count(n->src(0)) - 1;
+      if (more * c.each > 2 * size_of(n->dtype) * target_.byte_cost) c.each = target_.load_cost;
+    }
     if (n->is(Op::Reduce)) c.each = fold_count(n) * (c.each + 1);
     else if (has(n->op, Alu)) c.each += has(n->op, Curve) ? target_.curve_cost : 1;
   }
@@ -121,6 +131,10 @@ class Assigner {
       evals += evaluations(r);
     }
     const auto nk = static_cast<double>(kernels.size());
+    // A sum of sums becomes one loop nest: worth some repetition.
+    if (n->is(Op::Reduce) && e.requests.size() == 1 && evals <= 2 * elements &&
+        e.requests[0].folded_by == static_cast<Op>(n->ints(0)))
+      return false;
     double fused = nk * c.bytes * target_.byte_cost + evals * c.each;
     double stored = c.bytes * target_.byte_cost + elements * c.each + evals * target_.load_cost +
                     bytes * target_.byte_cost * (1 + nk);
@@ -151,9 +165,12 @@ class Assigner {
   }
 
   int add_temporary(UOp n) {
-    draft_.buffers.push_back({n->dtype, n->shape->count(), n->device, -1, -1});
+    draft_.buffers.push_back({n->dtype, n->shape->count(), place_of(n), -1, -1});
     return static_cast<int>(draft_.buffers.size()) - 1;
   }
+
+  // Values made of constants alone are computed where the first effect happens.
+  uint8_t place_of(UOp n) const { return n->device ? n->device : device_; }
 
   static bool same(const Request& a, const Request& b) {
     return a.kernel == b.kernel && a.valid == b.valid && a.position == b.position;
@@ -239,7 +256,10 @@ class Assigner {
     Under target = under(s->src(0));
     ensure(static_cast<bool>(target.leaf), "a store to something that is not a buffer");
     UOp value = s->src(1);
-    if (target.whole && value->shape->count() == target.leaf->shape->count() && !is_leaf(value) &&
+    // Only a buffer's first new version may hold a value for other readers: a later one would make
+    // them wait for everything that the versions before it need.
+    if (target.whole && target.leaf->is(Op::Param) &&
+        value->shape->count() == target.leaf->shape->count() && !is_leaf(value) &&
         value->device == target.leaf->device)
       draft_.at(value).stores.push_back(s);
     else
@@ -274,8 +294,8 @@ class Assigner {
     o.store = s;
     o.before = version_of(view);
     draft_.kernels[static_cast<size_t>(r.kernel)].outputs.push_back(o);
-    for (auto [store, reader] : early_readers_)
-      if (store == s) read_after(reader, r.kernel);
+    if (o.before) waiting_[o.before.get()].push_back(r.kernel);
+    for (int later : waiting_[s.get()]) read_after(later, r.kernel);
   }
 
   // Readers of a fully overwritten version want the value itself.
@@ -289,7 +309,7 @@ class Assigner {
     bool whole = target.whole && value->shape->count() == a->shape->count() && !is_leaf(value) &&
                  value->device == a->device;
     if (!whole) {
-      for (const Request& r : e.requests) early_readers_.emplace_back(s, r.kernel);
+      for (const Request& r : e.requests) waiting_[s.get()].push_back(r.kernel);
       return;
     }
     for (Request& r : e.requests) {
@@ -340,7 +360,7 @@ class Assigner {
     for (size_t i = 0; i < e.requests.size(); ++i) {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      if (k.copy || k.device != n->device || !r.valid->is_const(1)) continue;
+      if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
@@ -365,12 +385,16 @@ class Assigner {
     return true;
   }
 
-  // Whether kernel k needs, directly or not, another kernel that reads the value.
+  // Whether kernel k is, or needs, directly or not, another kernel that waits for the value.
   bool late(const Entry& e, int k) const {
     std::set<int> readers;
     for (const Request& r : e.requests)
       if (r.kernel != k) readers.insert(r.kernel);
+    for (UOp s : e.stores)
+      if (auto it = waiting_.find(s.get()); it != waiting_.end())
+        readers.insert(it->second.begin(), it->second.end());
     if (readers.empty()) return false;
+    if (readers.count(k)) return true;
     std::vector<int> stack{k};
     std::set<int> seen{k};
     while (!stack.empty()) {
@@ -388,7 +412,7 @@ class Assigner {
     Entry& e = draft_.at(n);
     int host = host_request(n, e);
     if (host < 0) {
-      e.requests.push_back(fresh(*n->shape, n->device));
+      e.requests.push_back(fresh(*n->shape, place_of(n)));
       host = static_cast<int>(e.requests.size()) - 1;
     }
     e.own = static_cast<uint32_t>(host);
@@ -418,6 +442,7 @@ class Assigner {
       o.before = version_of(target.leaf);
       draft_.kernels[static_cast<size_t>(own.kernel)].outputs.push_back(o);
       e.holder = {o.buffer, s};
+      for (int later : waiting_[s.get()]) read_after(later, own.kernel);
     }
     for (const Request& r : e.requests) read_after(r.kernel, own.kernel);
     descend(n, e.own);

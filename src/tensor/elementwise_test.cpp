@@ -68,7 +68,7 @@ TEST_SUITE("tensor elementwise") {
     CHECK(text ==
           "[log_softmax] axis 2 is out of range, expected -2 to 1 for a tensor with 2 axes (" +
               place + ")");
-    CHECK(error_of([&] { Tensor() + 1; }).find("[add] an operand is undefined") == 0);
+    CHECK(error_of([&] { Tensor() + 1; }).find("[add] the tensor is undefined") == 0);
     Tensor other = zeros({2, 3}, {float32, "CPU:1"});
     CHECK(error_of([&] { a* other; }).find("[mul] tensors are on the devices INTERP and CPU:1") ==
           0);

@@ -24,38 +24,16 @@ std::vector<prim::Extent> pairs(UOp n) {
   return out;
 }
 
-// As a store's target zeros are no place: what lies behind the end is a second copy of a instead,
-// which later shrinks cut away (a step slice pads only to be cut into whole steps).
-Ref repeat_for_pad(const Ref& a, std::span<const prim::Extent> amounts) {
-  Ref r = a;
-  for (size_t i = 0; i < amounts.size(); ++i) {
-    if (amounts[i].end == Dim(0)) continue;
-    std::vector<Dim> dims = r->shape->dims;
-    Dim size = dims[i];
-    dims.insert(dims.begin() + static_cast<long>(i), Dim(1));
-    r = prim::reshape(r, dims);
-    dims[i] = Dim(2);
-    r = prim::expand(r, dims);
-    dims.erase(dims.begin() + static_cast<long>(i));
-    dims[i] = size * 2;
-    r = prim::reshape(r, dims);
-    std::vector<prim::Extent> bounds;
-    for (const Dim& d : dims) bounds.push_back({0, d});
-    bounds[i].end = size + amounts[i].end;
-    r = prim::shrink(r, bounds);
-  }
-  return r;
-}
-
 Ref replay_one(UOp n, const Ref& a, bool as_target) {
   switch (n->op) {
     case Op::Reshape: return prim::reshape(a, list_dims(n));
     case Op::Expand: return prim::expand(a, list_dims(n));
     case Op::Permute: return prim::permute(a, n->ints());
     case Op::Flip: return prim::flip(a, n->ints());
+    case Op::Window: return prim::window(a, n->ints(0), n->ints(1), n->ints(2), n->ints(3));
     case Op::Shrink: return prim::shrink(a, pairs(n));
-    case Op::Pad: return as_target ? repeat_for_pad(a, pairs(n)) : prim::pad(a, pairs(n));
-    default: return as_target ? a : prim::detach(a);
+    case Op::Pad: return prim::pad(a, pairs(n));
+    default: return as_target ? a : prim::detach(a);  // a place has no history
   }
 }
 

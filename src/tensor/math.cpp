@@ -258,7 +258,8 @@ Tensor Tensor::neg(Loc w) const {
 Tensor Tensor::abs(Loc w) const {
   Call call("abs", w);
   if (!is_signed(dtype())) return *this;
-  return elementwise(Op::Max, {*this, neg()}, dtype());
+  Tensor larger = elementwise(Op::Max, {*this, neg()}, dtype());
+  return is_floating_point() ? larger + 0.0 : larger;  // the larger of -0 and 0 may be either
 }
 Tensor Tensor::sign(Loc w) const {
   Call call("sign", w);

@@ -150,7 +150,7 @@ Tensor Tensor::bmm(const Tensor& other, Loc where) const {
   expect(dim() == 3 && other.dim() == 3, "needs batches of matrices, got shapes ", *this, " and ",
          other);
   expect(dims_of(*this)[0] == dims_of(other)[0], "shapes ", *this, " and ", other, ": batches of ",
-         dims_of(*this)[0], " and ", dims_of(other)[0], " matrices");
+         dims_of(*this)[0], " and ", dims_of(other)[0], " matrices differ");
   return matmul(other);
 }
 Tensor Tensor::mv(const Tensor& vec, Loc where) const {

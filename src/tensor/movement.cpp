@@ -124,21 +124,13 @@ Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end) {
 
 Ref every_nth(const Ref& r, int64_t axis, int64_t begin, int64_t count, int64_t step) {
   auto a = static_cast<size_t>(axis);
-  std::vector<Extent> bounds = whole(r->shape->dims), after = nothing(bounds.size());
-  int64_t size = numeric(r->shape->dims[a]), wanted = count <= 1 ? count : count * step;
-  bounds[a] = {begin, std::min(begin + wanted, size)};
-  after[a].end = begin + wanted - bounds[a].end.size;
-  Ref run = prim::pad(prim::shrink(r, bounds), after);
+  std::vector<Extent> bounds = whole(r->shape->dims);
+  bounds[a] = {begin, count == 0 ? begin : begin + (count - 1) * step + 1};
+  Ref run = prim::shrink(r, bounds);
   if (count <= 1) return run;
   std::vector<Dim> dims = run->shape->dims;
   dims[a] = count;
-  dims.insert(dims.begin() + static_cast<long>(axis) + 1, Dim(step));
-  run = prim::reshape(run, dims);
-  bounds = whole(dims);
-  bounds[a + 1].end = 1;
-  run = prim::shrink(run, bounds);
-  dims.erase(dims.begin() + static_cast<long>(axis) + 1);
-  return prim::reshape(run, dims);
+  return prim::reshape(prim::window(run, axis, 1, step, 1), dims);
 }
 
 Tensor with_step(const Tensor& t, int64_t axis, int64_t begin, int64_t count, int64_t step) {
@@ -153,48 +145,11 @@ Tensor with_step(const Tensor& t, int64_t axis, int64_t begin, int64_t count, in
   return make_view(t, every_nth(chain, axis, begin, count, step), strides);
 }
 
-// Windows that do not overlap are a reshape. Others read a repeated axis with rows longer by the
-// dilation than the axis, so that row k starts k * dilation further on.
+// (.., size, ..) to (.., windows, places in a window, ..).
 Ref window_axis(const Ref& r, int64_t axis, int64_t kernel, int64_t stride, int64_t dilation) {
-  auto a = static_cast<size_t>(axis);
-  auto at = static_cast<long>(axis);
-  std::vector<Dim> dims = r->shape->dims;
-  int64_t size = numeric(dims[a]), count = (size - dilation * (kernel - 1) - 1) / stride + 1;
-  std::vector<Extent> bounds = whole(dims), after = nothing(dims.size());
-  if (dilation == 1 && kernel <= stride) {
-    bounds[a].end = std::min(size, count * stride);
-    after[a].end = count * stride - bounds[a].end.size;
-    Ref run = prim::pad(prim::shrink(r, bounds), after);
-    dims[a] = count;
-    dims.insert(dims.begin() + at + 1, Dim(stride));
-    bounds = whole(dims);
-    bounds[a + 1].end = kernel;
-    return prim::shrink(prim::reshape(run, dims), bounds);
-  }
-  int64_t row = (count * stride <= size + dilation ? size : 2 * size) + dilation;
-  int64_t repeats = (kernel * row + size - 1) / size;
-  dims.insert(dims.begin() + at, Dim(1));
-  Ref run = prim::reshape(r, dims);
-  dims[a] = repeats;
-  run = prim::expand(run, dims);
-  dims.erase(dims.begin() + at);
-  dims[a] = repeats * size;
-  bounds[a] = {0, kernel * row};
-  run = prim::shrink(prim::reshape(run, dims), bounds);
-  dims[a] = kernel;
-  dims.insert(dims.begin() + at + 1, Dim(row));
-  bounds = whole(dims);
-  bounds[a + 1].end = count * stride;
-  run = prim::shrink(prim::reshape(run, dims), bounds);
-  dims[a + 1] = count;
-  dims.insert(dims.begin() + at + 2, Dim(stride));
-  bounds = whole(dims);
-  bounds[a + 2].end = 1;
-  run = prim::shrink(prim::reshape(run, dims), bounds);
-  dims.erase(dims.begin() + at + 2);
-  std::vector<int64_t> order = range_of(static_cast<int64_t>(dims.size()));
-  std::swap(order[a], order[a + 1]);
-  return prim::permute(prim::reshape(run, dims), order);
+  std::vector<int64_t> order = range_of(r->shape->rank());
+  order.insert(order.begin() + axis + 1, r->shape->rank());
+  return prim::permute(prim::window(r, axis, kernel, stride, dilation), order);
 }
 
 Ref windows(const Ref& r, std::span<const int64_t> kernel, std::span<const int64_t> stride,

@@ -168,6 +168,18 @@ Ref flip(const Ref& a, Axes axes) {
   return list_op(Op::Flip, a, longer);
 }
 
+Ref window(const Ref& a, int64_t axis, int64_t size, int64_t step, int64_t dilation) {
+  int64_t list[] = {axis, size, step, dilation};
+  if (size == 1 && step == 1) {
+    std::vector<Dim> dims = a->shape->dims;
+    dims.emplace_back(1);
+    return reshape(a, dims);
+  }
+  Ref seen = list_op(Op::Window, a, list);
+  Ref s = repeated_scalar(a);
+  return s ? expand(s, seen->shape->dims) : seen;
+}
+
 Ref reduce(Op op, const Ref& a, Axes axes) {
   std::vector<int64_t> list{static_cast<int64_t>(op)};
   std::vector<Dim> dims = a->shape->dims;

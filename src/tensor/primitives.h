@@ -37,6 +37,8 @@ Ref expand(const Ref& a, Dims shape);
 Ref pad(const Ref& a, std::span<const Extent> amounts);
 Ref shrink(const Ref& a, std::span<const Extent> bounds);
 Ref flip(const Ref& a, Axes axes);
+// result[.., o, .., k] = a[.., o * step + k * dilation, ..]: k becomes the last axis.
+Ref window(const Ref& a, int64_t axis, int64_t size, int64_t step, int64_t dilation);
 Ref reduce(Op op, const Ref& a, Axes axes);  // axes stay with size 1; sums of 16-bit floats
                                              // must be cast up by the caller
 Ref contiguous(const Ref& a);

@@ -1,0 +1,51 @@
+// Random tensor programs: small lists of calls of the public interface, made from a seed. A program
+// can be run on any device, printed as a C++-like listing, and shrunk while it keeps failing.
+//
+// What is known of every value decides how results are compared. `exact` values are integers small
+// enough that every order of evaluation gives the same bits; only they are compared, rounded or
+// used as positions, so that no decision hangs on rounding. Inexact floats are only combined by
+// continuous functions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mote/mote.h>
+
+namespace mote::programs {
+
+// One call. Its result is tensor number `its own position`; a write's result is its target again.
+struct Step {
+  int row = 0;                  // which call: position in the table
+  std::vector<int> in;          // tensors, by number
+  std::vector<int64_t> n;       // sizes, axes, choices
+};
+
+struct Fact {
+  bool exact = true;
+  bool smooth = true;           // no kink was evaluated where rounding could move it
+  double bound = 0;             // of the finite values
+  double eps = 0;               // of the narrowest float that went into it
+  int root = -1;                // the tensor whose memory it may share
+};
+
+struct Program {
+  uint64_t seed = 0;
+  std::vector<Step> steps;
+  std::vector<Fact> facts;      // one per step
+  std::vector<int> outputs;     // tensors that are compared
+  bool together = false;        // outputs are realized in one go
+};
+
+Program generate(uint64_t seed);
+std::string list(const Program& p);
+
+// All tensors of the program, built on `device`. With `effects`, the steps that only change when and
+// where things are computed (realize, a hop to another device and back) are done too.
+std::vector<Tensor> execute(const Program& p, const std::string& device, bool effects);
+
+// The program without step i and all that need it; empty if nothing to compare is left.
+std::optional<Program> without(const Program& p, size_t i);
+
+}  // namespace mote::programs
