@@ -58,8 +58,8 @@ constexpr DType kTypes[] = {DType::boolean, DType::u8,     DType::u16,    DType:
 
 // ---- Evaluation
 
-// A value; Invalid is a value of indices, Any is what a comparison with Invalid gives, and Beyond is
-// an index that 64 bits do not hold.
+// A value; Invalid is a value of indices, Any is what a comparison with Invalid gives, Beyond an
+// index that 64 bits do not hold.
 struct Value {
   enum State : uint8_t { Defined, Invalid, Any, Beyond } state = Defined;
   Scalar scalar;

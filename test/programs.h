@@ -30,7 +30,7 @@ struct Fact {
   int root = -1;                // the tensor whose memory it may share
 };
 
-struct Program {
+struct Script {
   uint64_t seed = 0;
   std::vector<Step> steps;
   std::vector<Fact> facts;      // one per step
@@ -38,14 +38,14 @@ struct Program {
   bool together = false;        // outputs are realized in one go
 };
 
-Program generate(uint64_t seed);
-std::string list(const Program& p);
+Script generate(uint64_t seed);
+std::string list(const Script& p);
 
 // All tensors of the program, built on `device`. With `effects`, the steps that only change when and
 // where things are computed (realize, a hop to another device and back) are done too.
-std::vector<Tensor> execute(const Program& p, const std::string& device, bool effects);
+std::vector<Tensor> execute(const Script& p, const std::string& device, bool effects);
 
 // The program without step i and all that need it; empty if nothing to compare is left.
-std::optional<Program> without(const Program& p, size_t i);
+std::optional<Script> without(const Script& p, size_t i);
 
 }  // namespace mote::programs

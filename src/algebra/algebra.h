@@ -22,6 +22,7 @@
 
 namespace mote {
 
+// A range's extent is part of what it is: make ranges of extents that are already simplified.
 UOp simplify(UOp u);
 
 // ---- Sums

@@ -121,6 +121,14 @@ TEST_CASE("the gradient of a window reads a plain position") {
   SAME(gated(valid, again % 8), gated(wanted, t));
 }
 
+TEST_CASE("facts about two sums work together") {
+  UOp a = loop(0, 8), b = loop(1, 8), r = loop(2, 3), q = loop(3, 3);
+  UOp s = a - r + 1, t = b - q + 1;
+  UOp valid = ge(s, index(0)) & lt(s, index(7)) & ge(t, index(0)) & lt(t, index(7));
+  UOp flat = s * 2 + t / 2;
+  SAME(gated(valid, flat / 16 * 5 + flat % 16), gated(valid, flat));
+}
+
 TEST_CASE("symbolic sizes divide and bound like numbers") {
   UOp v = variable("v", 1, 128), a = loop(0, 4);
   UOp r = range(1, v, Role::Loop);

@@ -57,24 +57,33 @@ std::vector<Fact> facts_of(std::span<const UOp> valid) {
   return facts;
 }
 
+// How many assumptions are being made one inside the other: their variables must differ.
+thread_local int assumptions = 0;
+struct Assumption {
+  Assumption() { ++assumptions; }
+  ~Assumption() { --assumptions; }
+  Assumption(const Assumption&) = delete;
+};
+
 UOp stand_in(const Fact& f, size_t number) {
   if (f.lo == f.hi) return index(static_cast<int64_t>(f.lo));
   int64_t ints[] = {static_cast<int64_t>(f.lo), static_cast<int64_t>(f.hi), 0, 0};
-  return make(Op::Var, DType::index, {}, Arg::of(intern_arg(ints, text("fact", number))));
+  return make(Op::Var, DType::index, {},
+              Arg::of(intern_arg(ints, text("fact", assumptions, "_", number))));
 }
 
 using Map = std::vector<std::pair<UOp, UOp>>;
 
-// u with the facts' expressions replaced by variables of their intervals; `back` undoes it.
-UOp assume_terms(UOp u, std::span<const Fact> facts, Map& back) {
-  Map map;
+// Names for the terms that facts speak of; `back` undoes it.
+Map name_terms(std::span<const Fact> facts, Map& back) {
+  Map forth;
   for (size_t at = 0; at < facts.size(); ++at) {
     if (facts[at].expr->is(Op::Add) || facts[at].expr->is(Op::Mul)) continue;
     UOp s = stand_in(facts[at], at);
-    map.emplace_back(facts[at].expr, s);
+    forth.emplace_back(facts[at].expr, s);
     if (!s->is(Op::Const)) back.emplace_back(s, facts[at].expr);
   }
-  return map.empty() ? u : substitute(u, map);
+  return forth;
 }
 
 // m with sum = m * part + rest, if all terms of part stand in sum in proportion.
@@ -108,11 +117,30 @@ UOp with_name(UOp u, const Linear& part, UOp name) {
   return done[u];
 }
 
-// u with term t of the sum replaced by what the named sum says it is; t's coefficient is 1 or -1.
-UOp with_solved(UOp u, const Linear& sum, const Linear::Term& t, UOp name) {
+// A sum that a fact speaks of, and the variable of its interval that stands for it.
+struct Named {
+  Linear sum;
+  UOp expr, name;
+};
+
+std::vector<Named> name_sums(std::span<const Fact> facts, UOp u) {
+  std::vector<Named> sums;
+  for (size_t at = 0; at < facts.size(); ++at) {
+    const Fact& f = facts[at];
+    if ((f.expr->ranges & ~u->ranges) != 0 || f.lo > f.hi) continue;
+    Named s{linear(f.expr), f.expr, stand_in(f, at)};
+    if (s.sum.ok && s.sum.count > 1) sums.push_back(s);
+  }
+  return sums;
+}
+
+bool is_unit(const Linear::Term& t) { return t.coeff == 1 || t.coeff == -1; }
+
+// u with term t of a sum replaced by what the sum's name says it is.
+UOp with_solved(UOp u, const Named& s, const Linear::Term& t) {
   Linear others, solved;
-  others.add(linear(name), 1);
-  others.add(sum, -1);
+  others.add(linear(s.name), 1);
+  others.add(s.sum, -1);
   others.add(t.node, t.coeff);
   solved.add(others, t.coeff);
   if (!solved.ok) return u;
@@ -132,24 +160,34 @@ bool exceeds(UOp u) {
 
 size_t size_of_graph(UOp u) { return toposort(u).size(); }
 
-// A fact about a sum: the sum gets a name with its interval, wherever it stands or can be made to.
-UOp assume_sum(UOp u, const Fact& f, size_t number, bool solve) {
-  Linear sum = linear(f.expr);
-  if (!sum.ok || sum.count < 2) return u;
-  UOp name = stand_in(f, number), best = u;
+// Each sum gets its name wherever it stands or, by solving for one of its terms, can be made to
+// stand: all of them at once, or if that does not help, one of them. The smallest result wins.
+UOp assume_sums(UOp u, std::span<const Fact> facts, bool solve) {
+  std::vector<Named> sums = name_sums(facts, u);
+  Map back;
+  for (const Named& s : sums)
+    if (!s.name->is(Op::Const)) back.emplace_back(s.name, s.expr);
+  UOp best = u;
   auto consider = [&](UOp changed) {
     if (changed == u || exceeds(changed)) return;
-    std::pair<UOp, UOp> back[] = {
-        {name, f.expr}
-    };
     UOp simpler = simplify(changed);
-    if (!name->is(Op::Const)) simpler = simplify(substitute(simpler, back));
+    if (!back.empty()) simpler = simplify(substitute(simpler, back));
     if (size_of_graph(simpler) < size_of_graph(best)) best = simpler;
   };
-  consider(with_name(u, sum, name));
-  if (!solve || best != u) return best;
-  for (const Linear::Term& t : sum.all())
-    if (t.coeff == 1 || t.coeff == -1) consider(with_solved(u, sum, t, name));
+  UOp named = u, solved = u;
+  for (const Named& s : sums) {
+    named = with_name(named, s.sum, s.name);
+    auto unit = std::ranges::find_if(s.sum.all(), is_unit);
+    if (unit != s.sum.all().end()) solved = with_solved(solved, s, *unit);
+  }
+  consider(named);
+  if (solve && best == u) consider(solved);
+  if (best != u) return best;
+  for (const Named& s : sums) {
+    if (sums.size() > 1) consider(with_name(u, s.sum, s.name));
+    for (const Linear::Term& t : s.sum.all())
+      if (solve && is_unit(t)) consider(with_solved(u, s, t));
+  }
   return best;
 }
 
@@ -166,16 +204,41 @@ bool plain_sum(UOp u) {
          });
 }
 
+// Reads happen whether or not the facts hold, so nothing below them may be assumed: they are hidden
+// behind variables.
+Map hide_reads(UOp u) {
+  Map hidden;
+  auto is_read = [](UOp n) { return n->is(Op::Index) || n->is(Op::Load); };
+  for (UOp n : toposort({&u, 1}, [&](UOp x) { return !is_read(x); })) {
+    if (!is_read(n)) continue;
+    int64_t ints[] = {n->lo, n->hi, 0, 0};
+    hidden.emplace_back(
+        n, make(Op::Var, n->dtype, {}, Arg::of(intern_arg(ints, text("read", hidden.size())))));
+  }
+  return hidden;
+}
+
 UOp given(UOp u, std::span<const Fact> facts) {
-  if (facts.empty()) return u;
-  Map back;
-  UOp changed = assume_terms(u, facts, back);
-  if (changed != u) u = simplify(substitute(simplify(changed), back));
-  if (plain_sum(u)) return u;  // nothing to learn
-  const bool solve = u->dtype == DType::boolean || divides_somewhere(u);
-  for (size_t at = 0; at < facts.size(); ++at)
-    if ((facts[at].expr->ranges & ~u->ranges) == 0) u = assume_sum(u, facts[at], at, solve);
-  return u;
+  auto one_value = [](const Fact& f) { return f.lo == f.hi; };
+  if (facts.empty() || (plain_sum(u) && std::ranges::none_of(facts, one_value))) return u;
+  if (Map hidden = hide_reads(u); !hidden.empty()) {
+    std::vector<Fact> about(facts.begin(), facts.end());
+    for (Fact& f : about) f.expr = substitute(f.expr, hidden);
+    UOp now = given(substitute(u, hidden), about);
+    for (auto& [from, to] : hidden) std::swap(from, to);
+    return simplify(substitute(now, hidden));  // in the order of the reads themselves
+  }
+  Assumption scope;
+  Map back, forth = name_terms(facts, back);
+  UOp now = forth.empty() ? u : substitute(u, forth);
+  if (now != u) now = simplify(now);
+  if (!plain_sum(now)) {
+    std::vector<Fact> about_sums(facts.begin(), facts.end());
+    for (Fact& f : about_sums)
+      if (!forth.empty()) f.expr = simplify(substitute(f.expr, forth));
+    now = assume_sums(now, about_sums, now->dtype == DType::boolean || divides_somewhere(now));
+  }
+  return now == u || back.empty() ? now : simplify(substitute(now, back));
 }
 
 bool contradictory(std::span<const Fact> facts) {
@@ -190,7 +253,7 @@ UOp conjunction(std::vector<UOp> list) {
   return all;
 }
 
-// Another bound of the same expression makes this conjunct redundant; of equal ones the first stays.
+// Another bound of the same expression makes this conjunct redundant; of equal ones one stays.
 bool implied(size_t mine, std::span<const std::optional<Fact>> facts) {
   const std::optional<Fact>& f = facts[mine];
   for (size_t other = 0; f && other < facts.size(); ++other) {
@@ -230,18 +293,27 @@ std::vector<UOp> conjuncts(UOp valid) {
   return found;
 }
 
+// Whether one fact may say something about another: they share terms but are not two bounds of one
+// expression.
+bool concerns(const Fact& f, UOp g, const std::optional<Fact>& about_g) {
+  if (!(f.expr->ranges & g->ranges)) return false;
+  if (!about_g) return true;
+  if (f.expr == about_g->expr) return false;
+  Linear mine = linear(about_g->expr), other = linear(f.expr);
+  if (mine.count + other.count < 3) return false;
+  return std::ranges::any_of(other.all(),
+                             [&](const auto& t) { return mine.coeff_of(t.node) != 0; });
+}
+
 // Simplifies the first conjunct that the others say something about. One at a time, because they
 // may imply each other.
 void tell_one_another(std::vector<UOp>& list, std::span<const std::optional<Fact>> facts) {
-  auto is_sum = [](const std::optional<Fact>& f) {
-    return f && (f->expr->is(Op::Add) || f->expr->is(Op::Mul));
-  };
   for (size_t at = 0; at < list.size(); ++at) {
     std::vector<UOp> others;
     for (size_t o = 0; o < list.size(); ++o)
-      if (o != at && facts[o] && (facts[o]->expr->ranges & list[at]->ranges) &&
-          (is_sum(facts[o]) || is_sum(facts[at]) || !facts[at]))
+      if (o != at && facts[o] && concerns(*facts[o], list[at], facts[at]))
         others.push_back(list[o]);
+    if (others.empty()) continue;
     UOp g = given(list[at], facts_of(others));
     if (g == list[at] || size_of_graph(g) >= size_of_graph(list[at])) continue;
     list[at] = g;
@@ -313,8 +385,9 @@ UOp simplify_given(UOp u, UOp valid) {
 Interval bounds_given(UOp u, UOp valid) {
   std::vector<Fact> facts = facts_of(conjuncts(valid));
   if (contradictory(facts)) return {u->lo, u->hi};
-  Map back;
-  UOp narrow = simplify(assume_terms(u, facts, back));
+  Assumption scope;
+  Map back, forth = name_terms(facts, back);
+  UOp narrow = simplify(substitute(u, forth));
   Wide lo = std::max(u->lo, narrow->lo), hi = std::min(u->hi, narrow->hi);
   Linear sum = linear(u);
   for (const Fact& f : facts) {

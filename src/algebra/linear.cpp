@@ -24,12 +24,13 @@ Wide scaled(int64_t bound, int64_t coeff) {
   return Wide(bound) * coeff;
 }
 
-// Whether the terms, multiplied out, may leave 64 bits though their sum does not. What is unbounded
-// (a loaded value) is trusted to fit.
+// Whether the terms, multiplied out, may leave 64 bits though their sum does not. What comes from
+// unbounded values (loaded ones) is trusted to fit.
 bool exceeds(const Linear& sum) {
   Wide reach = sum.constant < 0 ? -Wide(sum.constant) : sum.constant;
   for (const Linear::Term& t : sum.all()) {
-    if (t.node->lo == kMinimum || t.node->hi == kMaximum) continue;
+    constexpr int64_t kBounded = int64_t{1} << 56;
+    if (t.node->lo < -kBounded || t.node->hi > kBounded) continue;
     Wide a = Wide(t.node->lo) * t.coeff, b = Wide(t.node->hi) * t.coeff;
     reach += std::max(std::max(a, -a), std::max(b, -b));
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -78,36 +79,41 @@ class Request {
       if (leaf->is(Op::After)) goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
       return;
     }
-    add_value(node, impl.device, t);
+    goals_.push_back(value_goal(node, impl.device, t));
+  }
+
+  // Writes that the graph runs on its way are done for good: whoever else names a version they leave
+  // in memory must find it there, and not write again. A version that another write of the graph
+  // overwrites is not left in memory: who asked for it gets a copy.
+  void run_pending_writes() {
+    Reach reach = reached();
+    std::unordered_set<const Node*> asked;
+    for (Goal& g : goals_) {
+      asked.insert(g.node.get());
+      if (!g.buffer && reach.overwritten.count(g.node.get()))
+        g = value_goal(g.node, g.node->device, g.tensor);
+    }
+    for (UOp n : reach.order)
+      if (n->is(Op::After) && !is_realized(n) && reach.is_needed_elsewhere(n) &&
+          !reach.overwritten.count(n.get()) && !asked.count(n.get()))
+        goals_.push_back({Ref(n), Ref(n), {}, {}});
   }
 
   // Values outside this graph's reach that the pending writes would spoil.
   void keep_what_others_need() {
-    std::vector<UOp> roots;
-    for (const Goal& g : goals_) roots.push_back(g.effect);
-    std::vector<UOp> order = toposort(roots, [](UOp n) {
-      return !n->realized.load(std::memory_order_acquire);
-    });
-    std::unordered_map<const Node*, uint32_t> inside;
-    for (UOp n : order)
-      if (!n->realized.load(std::memory_order_acquire))
-        for (Node* s : n->src()) ++inside[s];
+    Reach reach = reached();
+    std::unordered_set<const Node*> ours, spoiled = std::move(reach.overwritten);
     for (const Goal& g : goals_) {
-      ++inside[g.effect.get()];
-      ++inside[g.node.get()];
-      if (g.buffer) ++inside[g.buffer.get()];
+      ours.insert(g.node.get());
+      if (g.buffer) ours.insert(g.buffer.get());
     }
-    std::unordered_map<const Node*, bool> spoiled;
-    for (UOp n : order)
-      if (n->is(Op::Store))
-        if (UOp leaf = leaf_under(n->src(0))) spoiled[leaf.get()] = true;
-    for (UOp n : order) {
-      if (!spoiled[n.get()] && !has(n->op, Effect))
-        for (Node* s : n->src()) spoiled[n.get()] |= spoiled[s];
-      if (!spoiled[n.get()] || n->is(Op::Store)) continue;
-      if (n->refs.load(std::memory_order_relaxed) <= inside[n.get()]) continue;
-      bool asked = std::ranges::any_of(goals_, [&](const Goal& g) { return g.node == Ref(n); });
-      if (!asked && !is_new(n)) add_value(Ref(n), n->device ? n->device : kDefaultDevice, {});
+    for (UOp n : reach.order) {
+      if (n->is(Op::Store)) continue;
+      if (!has(n->op, Effect) && !is_realized(n) &&
+          std::ranges::any_of(n->src(), [&](Node* s) { return spoiled.count(s) != 0; }))
+        spoiled.insert(n.get());
+      if (spoiled.count(n.get()) && reach.is_needed_elsewhere(n) && !ours.count(n.get()))
+        goals_.push_back(value_goal(Ref(n), n->device ? n->device : kDefaultDevice, {}));
     }
   }
 
@@ -117,16 +123,46 @@ class Request {
  private:
   std::vector<Goal> goals_;
 
-  bool is_new(UOp n) const {
-    return std::ranges::any_of(goals_, [&](const Goal& g) { return g.buffer == Ref(n); });
+  struct Reach {
+    std::vector<UOp> order;                            // all that would be evaluated
+    std::unordered_map<const Node*, uint32_t> inside;  // counts held by these and the goals
+    std::unordered_set<const Node*> overwritten;       // versions that a Store replaces
+    bool is_needed_elsewhere(UOp n) const {
+      auto it = inside.find(n.get());
+      return n->refs.load(std::memory_order_relaxed) > (it == inside.end() ? 0 : it->second);
+    }
+  };
+
+  static bool is_realized(UOp n) { return n->realized.load(std::memory_order_acquire); }
+
+  Reach reached() const {
+    std::vector<UOp> roots;
+    for (const Goal& g : goals_) roots.push_back(g.effect);
+    Reach r;
+    for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) {
+      if (Node* held = n->realized.load(std::memory_order_acquire)) {
+        if (++r.inside[held] == 1) r.order.push_back(held);  // read instead of n
+      } else {
+        for (Node* s : n->src()) ++r.inside[s];
+      }
+      r.order.push_back(n);
+      UOp leaf = n->is(Op::Store) ? leaf_under(n->src(0)) : UOp();
+      if (!leaf) continue;
+      r.overwritten.insert(leaf.get());
+      if (Node* held = leaf->realized.load(std::memory_order_acquire)) r.overwritten.insert(held);
+    }
+    for (const Goal& g : goals_) {
+      ++r.inside[g.effect.get()];
+      ++r.inside[g.node.get()];
+      if (g.buffer) ++r.inside[g.buffer.get()];
+    }
+    return r;
   }
 
-  void add_value(const Ref& node, uint8_t device, const Tensor& t) {
-    for (const Goal& g : goals_)
-      if (g.node == node && !t.defined()) return;
+  static Goal value_goal(const Ref& node, uint8_t device, const Tensor& t) {
     Ref buffer = prim::buffer(device, node->dtype, node->shape->count());
     Ref effect = prim::assign(fit(buffer, node->shape->dims), node);
-    goals_.push_back({node, effect, buffer, t});
+    return {node, effect, buffer, t};
   }
 };
 
@@ -393,6 +429,7 @@ void realize(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors)
     if (t.defined()) request.add(t);
   if (request.empty()) return;
+  request.run_pending_writes();
   request.keep_what_others_need();
   std::vector<Goal>& goals = request.goals();
   uint8_t id = goals[0].effect->device;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "ir/build.h"
+#include "ir/device_list.h"
 #include "ir/fold.h"
 #include "ir/provenance.h"
 #include "ir/storage.h"
@@ -177,6 +178,7 @@ UOp Arena::make_raw(const Parts& p) {
 
 UOp Arena::make(Op op, DType dtype, std::span<Node* const> src, Arg arg) {
   Parts p{op, dtype, src, arg};
+  if (op == Op::Copy && src[0]->device == kNoDevice) return UOp(src[0]);  // it is everywhere
   if (!has(op, Alu)) return make_raw(p);
   Folded f = fold(p);
   if (f.existing) return f.existing;

@@ -110,7 +110,9 @@ class Chooser {
         if (score <= 0) continue;
         for (int64_t w = lanes(); w >= 2; w /= 2) {
           double speed = lane_speed(size(r), w) * (1 + 0.01 * score);
-          if (speed > best_speed) best = r, best_width = w, best_speed = speed;
+          // Of equals on one axis the narrowest.
+          if (speed > best_speed || (best == r && speed == best_speed))
+            best = r, best_width = w, best_speed = speed;
         }
       }
     if (!best) return -1;

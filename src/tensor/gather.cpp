@@ -13,14 +13,14 @@ void expect_index(const Tensor& index) {
   expect(is_int(index.dtype()), "the index must be integers, got ", index.dtype());
 }
 
-Tensor as_positions(const Tensor& index, const Dim& size) {
-  Tensor at = make_value(prim::cast(node_of(index), DType::index), index);
-  if (!is_signed(index.dtype())) return at;
-  Ref n = node_of(at), end = index_node(size), zero = prim::constant(DType::index, int64_t{0});
-  return make_value(prim::where(prim::alu(Op::Lt, {n, zero}), prim::add(n, end), n), index);
-}
-
 namespace {
+
+Ref positions(const Ref& index, const Dim& size) {
+  if (index->dtype == DType::index) return index;
+  Ref at = prim::cast(index, DType::index), zero = prim::constant(DType::index, int64_t{0});
+  if (!is_signed(index->dtype)) return at;
+  return prim::where(prim::alu(Op::Lt, {at, zero}), prim::add(at, index_node(size)), at);
+}
 
 // Equality of positions (index dtype), broadcast.
 Tensor same_position(const Tensor& a, const Tensor& b) {
@@ -101,17 +101,25 @@ Tensor any_last(const Tensor& match) { return fold_last(Op::Max, match); }
 
 }  // namespace
 
+Tensor as_positions(const Tensor& index, const Dim& size) {
+  return make_value(positions(node_of(index), size), index);
+}
+
 Tensor matches(const Tensor& at, const Dim& size) {
   return same_position(at.unsqueeze(-2), iota_column(size, at));
 }
 
-// Bools are carried as u8: a sum of bools is none.
+// Bools are carried as u8: a sum of bools is none. Everything is spread out before it is compared,
+// so that no part of the comparison looks worth storing.
 Tensor pick_last(const Tensor& x, const Tensor& at) {
   if (x.dtype() == DType::boolean) return pick_last(x.to(DType::u8), at).to_bool();
-  Tensor here = make_value(prim::iota(dims_of(x).back()), x);
-  Tensor chosen = where(same_position(here, at), x, 0);
-  int64_t last = chosen.dim() - 1;
-  return reduce_tensor(Op::Add, chosen, {&last, 1}, false);
+  const Dim& size = dims_of(x).back();
+  std::vector<Dim> dims = broadcast_dims(dims_of(x), dims_of(at));
+  Ref wanted = positions(expand_to(node_of(at), dims), size);
+  Ref hit = prim::alu(Op::Eq, {expand_to(prim::iota(size), dims), wanted});
+  Ref chosen = prim::where(hit, expand_to(node_of(x), dims), prim::constant(x.dtype(), int64_t{0}));
+  int64_t last = static_cast<int64_t>(dims.size()) - 1;
+  return reduce_tensor(Op::Add, make_value(chosen, x), {&last, 1}, false);
 }
 
 Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) {
@@ -139,9 +147,8 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {
            index, " reaches beyond the tensor of shape ", *this);
     if (i != axis) bounds[static_cast<size_t>(i)].end = n;
   }
-  const Dim& size = dims_of(*this)[static_cast<size_t>(axis)];
   Tensor x = shrunk(*this, bounds).movedim(axis, -1).unsqueeze(axis);
-  return pick_last(x, as_positions(index, size).unsqueeze(-1));
+  return pick_last(x, index.unsqueeze(-1));
 }
 
 Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const {
@@ -254,18 +261,16 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index, Loc where) const {
   if (this->dim() == 0) return unsqueeze(0).index_select(0, index).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
   common_device({this, &index});
-  Tensor at = as_positions(index.reshape(-1), dims_of(*this)[static_cast<size_t>(axis)]);
   std::vector<int64_t> shape(static_cast<size_t>(this->dim()) + 1, 1);
   shape[static_cast<size_t>(axis)] = index.numel();
-  return pick_last(movedim(axis, -1).unsqueeze(axis), at.reshape(shape));
+  return pick_last(movedim(axis, -1).unsqueeze(axis), index.reshape(shape));
 }
 
 Tensor Tensor::take(const Tensor& index, Loc where) const {
   Call call("take", where);
   expect_index(index);
   common_device({this, &index});
-  Tensor flat = flatten();
-  return pick_last(flat, as_positions(index, dims_of(flat)[0]).unsqueeze(-1));
+  return pick_last(flatten(), index.unsqueeze(-1));
 }
 
 }  // namespace mote

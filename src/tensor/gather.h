@@ -7,8 +7,8 @@ namespace mote {
 
 // Positions as the index dtype, negative ones counted from the end.
 Tensor as_positions(const Tensor& index, const Dim& size);
-// x: (..., A), at: (..., 1) of positions, broadcast against each other. x at the positions, without
-// the last axis; 0 where a position is none.
+// x: (..., A), at: (..., 1) of integers or positions, broadcast against each other. x there,
+// without the last axis; 0 where a position is none.
 Tensor pick_last(const Tensor& x, const Tensor& at);
 // at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
 Tensor matches(const Tensor& at, const Dim& size);

@@ -118,7 +118,7 @@ Indexed take_views(const Tensor& t, const std::vector<Index>& indices) {
 // The tensor with the indexed axes folded into one, last: (others, A). And positions on it.
 struct Folded {
   Tensor x;                    // (others, A)
-  Tensor at;                   // index dtype, shape of the broadcast indices
+  Tensor at;                   // integers or positions, in the shape of the broadcast indices
   std::vector<int64_t> order;  // permutation to (others, indexed axes)
   std::vector<Dim> permuted;   // its shape
   size_t before;               // where the indices' axes stand among the others
@@ -136,10 +136,12 @@ Folded fold_axes(const Indexed& r) {
   std::span<const Dim> folded = std::span(f.permuted).last(r.axes.size());
   Tensor inside;
   for (size_t i = 0; i < folded.size(); ++i) {
+    if (folded.size() == 1) {
+      f.at = r.positions[0];
+      break;
+    }
     Tensor p = as_positions(r.positions[i], folded[i]);
     Tensor size = make_value(index_node(folded[i]), p), zero = make_value(index_node(0), p);
-    if (folded.size() == 1) f.at = p;
-    if (folded.size() == 1) break;
     Tensor below = elementwise(Op::Lt, {p, zero}, DType::index).logical_not();
     Tensor valid = below & elementwise(Op::Lt, {p, size}, DType::index);
     inside = inside.defined() ? inside & valid : valid;
@@ -187,7 +189,8 @@ Tensor written_at(const Indexed& r, const Tensor& values, bool accumulate) {
     to.push_back(v.dim() - rank + i);
   }
   v = rank ? v.movedim(from, to).flatten(v.dim() - rank, -1) : v.unsqueeze(-1);
-  Tensor match = matches(f.at.reshape(-1), dims_of(f.x).back());
+  const Dim& size = dims_of(f.x).back();
+  Tensor match = matches(as_positions(f.at.reshape(-1), size), size);
   v = v.unsqueeze(-2);
   Tensor out;
   if (accumulate) {

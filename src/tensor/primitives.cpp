@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/device_list.h"
 #include "ir/storage.h"
 
 namespace mote::prim {
@@ -204,6 +205,7 @@ Ref contiguous(const Ref& a) {
 Ref detach(const Ref& a) { return a->op == Op::Detach ? a : make(Op::Detach, a->dtype, {a}); }
 
 Ref copy_to(const Ref& a, uint8_t device) {
+  if (a->device == device || a->device == kNoDevice) return a;  // constants are everywhere
   return make(Op::Copy, a->dtype, {a}, Arg::of(static_cast<int64_t>(device)));
 }
 

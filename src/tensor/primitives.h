@@ -43,7 +43,7 @@ Ref reduce(Op op, const Ref& a, Axes axes);  // axes stay with size 1; sums of 1
                                              // must be cast up by the caller
 Ref contiguous(const Ref& a);
 Ref detach(const Ref& a);
-Ref copy_to(const Ref& a, uint8_t device);
+Ref copy_to(const Ref& a, uint8_t device);         // itself if it is there
 Ref buffer(uint8_t device, DType dtype, int64_t count);  // fresh storage, nothing allocated yet
 // STORE(target, value) then AFTER(base, store): the next version of the buffer under target.
 // target is movement over a Buffer or an After.

@@ -1,6 +1,8 @@
 // Running folds, in blocks: a fold within each block, then of the blocks' totals, then both joined.
-// A block of b costs b operations per element, so that large axes use small blocks on many levels.
+// Large axes use small blocks on many levels, which costs the fewest operations; small axes use
+// large blocks, which costs the fewest kernels.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "tensor/movement.h"
@@ -36,24 +38,77 @@ Ref scan_block(Op op, const Ref& x, const Ref& identity) {
   return prim::reshape(prim::reduce(op, seen, {&last, 1}), x->shape->dims);
 }
 
-constexpr int64_t kDirect = 32;
+// Folds of blocks, and their elements given what lies before each block.
+struct Blocks {
+  Ref totals;                                      // (..., blocks)
+  std::function<Ref(const Ref& before)> elements;  // (..., blocks) to (..., blocks, width)
+};
+
+std::vector<Dim> with_last(std::vector<Dim> dims, std::initializer_list<Dim> last) {
+  dims.pop_back();
+  dims.insert(dims.end(), last);
+  return dims;
+}
+
+// Few kernels: every element folds a window of its block.
+Blocks wide_blocks(Op op, const Ref& x, const Ref& identity) {
+  int64_t width = x->shape->dims.back().size;
+  Ref inner = prim::contiguous(scan_block(op, x, identity));
+  Ref totals = prim::reshape(last_axis_cut(inner, width - 1, width), with_last(x->shape->dims, {}));
+  return {totals, [=](const Ref& before) {
+            Ref carry = prim::reshape(before, with_last(inner->shape->dims, {Dim(1)}));
+            return prim::alu(op, {prim::expand(carry, inner->shape->dims), inner});
+          }};
+}
+
+// Few operations: blocks of two pairs. The second pair takes in the first, the second of a pair its
+// first; what is the same for several elements keeps an axis of size 1 as long as it can.
+Blocks pairs_of_pairs(Op op, const Ref& x, const Ref& identity) {
+  std::vector<Dim> dims = with_last(x->shape->dims, {Dim(2), Dim(2)});
+  std::vector<Dim> per_pair = with_last(dims, {Dim(1)});
+  std::vector<Dim> per_block = with_last(with_last(dims, {}), {Dim(1), Dim(1)});
+  Ref pairs = prim::reshape(x, dims), zero = prim::constant(DType::index, int64_t{0});
+  auto at = [=](int64_t pair, int64_t place) {
+    std::vector<Extent> bounds = whole(dims);
+    bounds[dims.size() - 2] = {pair, pair + 1};
+    bounds.back() = {place, place + 1};
+    return prim::shrink(pairs, bounds);
+  };
+  auto is_second = [=](size_t axis, const std::vector<Dim>& shape) {
+    std::vector<Dim> along(shape.size(), Dim(1));
+    along[axis] = 2;
+    return prim::expand(prim::alu(Op::Lt, {zero, prim::reshape(prim::iota(2), along)}), shape);
+  };
+  Ref first = prim::alu(op, {at(0, 0), at(0, 1)}), second = prim::alu(op, {at(1, 0), at(1, 1)});
+  Ref totals = prim::reshape(prim::alu(op, {first, second}), with_last(x->shape->dims, {}));
+  return {totals, [=](const Ref& before) {
+            Ref carry = prim::expand(prim::reshape(before, per_block), per_pair);
+            Ref lead = prim::where(is_second(dims.size() - 2, per_pair),
+                                   prim::expand(first, per_pair), identity);
+            Ref heads = prim::expand(last_axis_cut(pairs, 0, 1), dims);
+            Ref own = prim::where(is_second(dims.size() - 1, dims), heads, identity);
+            Ref inner = prim::alu(op, {own, pairs});
+            Ref outer = prim::expand(prim::alu(op, {carry, lead}), dims);
+            return prim::alu(op, {outer, inner});
+          }};
+}
+
+constexpr int64_t kDirect = 32, kLarge = 1 << 16;
 
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   int64_t n = x->shape->dims.back().size;
   if (n <= kDirect) return scan_block(op, x, identity);
-  int64_t width = n > (1 << 16) ? 4 : 16, blocks = (n + width - 1) / width;
-  Ref even = extended(x, 0, blocks * width - n, identity);
-  std::vector<Dim> dims = x->shape->dims, flat = dims;
-  dims.back() = blocks;
-  std::vector<Dim> totals_shape = dims;
-  dims.push_back(width);
-  Ref inner = prim::contiguous(scan_block(op, prim::reshape(even, dims), identity));
-  Ref totals = prim::reshape(last_axis_cut(inner, width - 1, width), totals_shape);
-  Ref carry = extended(last_axis_cut(scan(op, totals, identity), 0, blocks - 1), 1, 0, identity);
-  dims.back() = 1;
-  carry = prim::expand(prim::reshape(carry, dims), inner->shape->dims);
-  flat.back() = blocks * width;
-  return last_axis_cut(prim::reshape(prim::alu(op, {carry, inner}), flat), 0, n);
+  int64_t width = n > kLarge ? 4 : 16, count = (n + width - 1) / width;
+  Ref even = extended(x, 0, count * width - n, identity);
+  even = prim::reshape(even, with_last(x->shape->dims, {Dim(count), Dim(width)}));
+  Blocks blocks = n > kLarge ? pairs_of_pairs(op, even, identity) : wide_blocks(op, even, identity);
+  // Behind an identity, the scanned totals are what lies before each block. Totals and results are
+  // stored by blocks: otherwise elements repeat the work of their block.
+  Ref shifted = extended(last_axis_cut(blocks.totals, 0, count - 1), 1, 0, identity);
+  Ref before = scan(op, prim::contiguous(shifted), identity);
+  Ref joined = prim::contiguous(blocks.elements(before));
+  return last_axis_cut(prim::reshape(joined, with_last(x->shape->dims, {Dim(count * width)})), 0,
+                       n);
 }
 
 Tensor scanned(Op op, const Tensor& t, int64_t dim, const Number& identity) {

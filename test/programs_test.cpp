@@ -1,0 +1,183 @@
+// Random tensor programs on the CPU, as they are, without optimisation actions and with every op
+// stored, against the reference interpreter of the unscheduled graph.
+#include "test/programs.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/flags.h"
+#include "runtime/device.h"
+#include "runtime/interp_graph.h"
+#include "tensor/impl.h"
+
+using namespace mote;
+using programs::Script;
+
+namespace {
+
+struct Variant {
+  const char* name;
+  const char* device;
+  int64_t noopt, nofuse, cc;
+};
+constexpr Variant usual[] = {{"CPU", "CPU", 0, 0, 0},
+                             {"NOOPT=1", "CPU", 1, 0, 0},
+                             {"NOFUSE=1", "CPU", 0, 1, 0},
+                             {"INTERP", "INTERP", 0, 0, 0}};
+
+std::span<const std::byte> bytes_of(const Storage& s) {
+  auto& b = device_buffer(const_cast<Storage&>(s));
+  if (!b.memory) return {};
+  return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
+}
+
+struct Expected {
+  std::vector<HostArray> rounded, wide;  // every op rounded to its dtype; floats in f64
+  double largest = 0;                    // of all finite values on the way
+};
+
+Expected expect_of(const Script& p) {
+  std::vector<Tensor> tensors = programs::execute(p, "INTERP", false);
+  std::vector<Ref> nodes;
+  std::vector<UOp> roots;
+  for (const Tensor& t : tensors) nodes.push_back(node_of(t));
+  for (const Ref& n : nodes) roots.push_back(n);
+  Expected e{interpret(roots, {bytes_of, false}), interpret(roots, {bytes_of, true}), 0};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!is_float(tensors[i].dtype())) continue;
+    for (int64_t k = 0; k < e.wide[i].count(); ++k)
+      if (double v = std::abs(e.wide[i].at(k).f); std::isfinite(v)) e.largest = std::max(e.largest, v);
+  }
+  return e;
+}
+
+// What the rounded evaluation itself is off by, and some units of the narrowest float involved.
+double tolerance(const Expected& e, size_t i, const programs::Fact& fact) {
+  if (fact.exact) return 0;
+  double off = 0;
+  for (int64_t k = 0; k < e.wide[i].count(); ++k) {
+    double d = std::abs(e.wide[i].at(k).f - e.rounded[i].at(k).f);
+    if (std::isfinite(d)) off = std::max(off, d);
+  }
+  return 16 * off + 256 * fact.eps * e.largest;
+}
+
+std::string compare(const Tensor& got, const Expected& e, size_t i, const programs::Fact& fact) {
+  HostArray a(got.dtype(), got.shape());
+  if (a.count()) got.copy_out(a.bytes.data(), got.nbytes());
+  const HostArray& r = e.rounded[i];
+  if (a.shape != r.shape || a.dtype != r.dtype) return "another shape or dtype";
+  const double allowed = is_float(a.dtype) ? tolerance(e, i, fact) : 0;
+  for (int64_t k = 0; k < a.count(); ++k) {
+    const Scalar x = a.at(k), y = r.at(k);
+    bool same = is_float(a.dtype) ? std::isnan(x.f) == std::isnan(y.f) &&
+                                        std::isinf(x.f) == std::isinf(y.f)
+                                  : x.i == y.i;
+    if (same && is_float(a.dtype) && !std::isnan(x.f) && x.f != y.f)
+      same = std::isfinite(x.f) && std::abs(x.f - e.wide[i].at(k).f) <= allowed;
+    if (!same)
+      return is_float(a.dtype) ? text("t", i, " element ", k, " is ", x.f, ", expected ", y.f,
+                                      " (", e.wide[i].at(k).f, " in f64) within ", allowed)
+                               : text("t", i, " element ", k, " is ", x.i, ", expected ", y.i);
+  }
+  return "";
+}
+
+// Empty if the program gives what it should.
+std::string trouble(const Script& p, const Expected& e, const Variant& v) {
+  FlagScope noopt(Flag::NOOPT, v.noopt), nofuse(Flag::NOFUSE, v.nofuse), cc(Flag::CC, v.cc);
+  try {
+    std::vector<Tensor> tensors = programs::execute(p, v.device, true);
+    std::vector<Tensor> outputs;
+    for (int o : p.outputs) outputs.push_back(tensors[static_cast<size_t>(o)]);
+    if (p.together) realize(outputs);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      auto i = static_cast<size_t>(p.outputs[k]);
+      if (std::string s = compare(outputs[k], e, i, p.facts[i]); !s.empty()) return s;
+    }
+  } catch (const std::exception& error) {
+    return text("throws: ", error.what());
+  }
+  return "";
+}
+
+std::string trouble(const Script& p, const Variant& v) {
+  try {
+    return trouble(p, expect_of(p), v);
+  } catch (const std::exception& error) {
+    return text("the reference throws: ", error.what());
+  }
+}
+
+// Drops outputs and steps as long as something is wrong.
+Script shrink(Script p, const Variant& v) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (size_t k = p.outputs.size(); p.outputs.size() > 1 && k-- > 0;) {
+      Script q = p;
+      q.outputs.erase(q.outputs.begin() + static_cast<long>(k));
+      if (trouble(q, v).empty()) continue;
+      p = q;
+      smaller = true;
+    }
+    for (size_t i = p.steps.size(); i-- > 0;) {
+      auto q = programs::without(p, i);
+      if (!q || trouble(*q, v).empty()) continue;
+      p = *q;
+      smaller = true;
+      i = std::min(i, p.steps.size());
+    }
+  }
+  return p;
+}
+
+double scale() {
+  const char* text = std::getenv("MOTE_TEST_SCALE");
+  return text ? std::atof(text) : 1;
+}
+
+void run_programs(uint64_t first, int64_t count, double budget_seconds,
+                  std::span<const Variant> variants) {
+  if (const char* seed = std::getenv("MOTE_PROGRAM_SEED")) {
+    first = std::strtoull(seed, nullptr, 0);
+    count = 1;
+  }
+  auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::string device = default_device();
+  int failures = 0;
+  int64_t done = 0;
+  for (; done < count && seconds() < budget_seconds && failures < 5; ++done) {
+    Script p = programs::generate(first + static_cast<uint64_t>(done));
+    for (const Variant& v : variants) {
+      std::string what = trouble(p, v);
+      if (what.empty()) continue;
+      ++failures;
+      Script small = shrink(p, v);
+      FAIL_CHECK("program ", p.seed, " on ", std::string(v.name), ": ", what, "\nshrunk: ", trouble(small, v),
+                 "\n", programs::list(small));
+      break;
+    }
+  }
+  set_default_device(device);
+  std::printf("random programs: %lld of %lld from seed %llu in %.1f s of %.0f s\n",
+              static_cast<long long>(done), static_cast<long long>(count),
+              static_cast<unsigned long long>(first), seconds(), budget_seconds);
+}
+
+}  // namespace
+
+TEST_CASE("random programs give what the reference interpreter gives") {
+  run_programs(1, static_cast<int64_t>(1000 * scale()), 120, usual);
+}
+
+TEST_CASE("many random programs" * doctest::test_suite("soak")) {
+  run_programs(1'000'000, static_cast<int64_t>(20000 * scale()), 3600, usual);
+}
