@@ -1,5 +1,6 @@
 // The tests' main program: doctest's, with the long tests (suite "soak") left out unless MOTE_SOAK
-// is set, the slow tests named at the end, and a filter that no test passes taken for an error.
+// is set, every graph checked between passes (SPEC) unless MOTE_SPEC says otherwise, the slow tests
+// named at the end, and a filter that no test passes taken for an error.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -54,6 +55,7 @@ class RunReporter : public doctest::IReporter {
 REGISTER_LISTENER("run", 1, RunReporter);
 
 int main(int argc, char** argv) {
+  setenv("MOTE_SPEC", "1", /*overwrite=*/0);
   doctest::Context context;
   if (!std::getenv("MOTE_SOAK")) context.addFilter("test-suite-exclude", "soak");
   context.applyCommandLine(argc, argv);

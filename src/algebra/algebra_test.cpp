@@ -189,6 +189,13 @@ TEST_CASE("sums of masks are counts") {
   COLLAPSES(sum(cast(r, DType::i32), {r}), constant(DType::i32, 45));
 }
 
+TEST_CASE("folding nothing gives the identity and reads no memory") {
+  UOp none[] = {range(1, index(0), Role::Reduce)};
+  UOp read = make(Op::Index, DType::f32, {param(0, DType::f32, 0), loop(0, 3)});
+  CHECK(collapse_reduces(reduce_over(Op::Add, read, none)) == constant(DType::f32, 0));
+  CHECK(collapse_reduces(reduce_over(Op::Max, read, none)) == fold_identity(Op::Max, DType::f32));
+}
+
 TEST_CASE("a one-hot sum reads one position") {
   UOp i = loop(0, 6), j = loop(1, 8), r = range(2, index(100), Role::Reduce);
   UOp ids = param(0, DType::i64, 6), table = param(1, DType::f32, 800);

@@ -227,6 +227,8 @@ UOp collapse(const Match& m) {
   if (reduce->nsrc < 2 || reduce->ints().size() > 1) return {};
   std::vector<UOp> ranges;
   for (uint32_t s = 1; s < reduce->nsrc; ++s) ranges.push_back(reduce->src(s));
+  if (std::ranges::any_of(ranges, [](UOp r) { return r->is(Op::Range) && r->src(0)->is_const(0); }))
+    return fold_identity(op, reduce->dtype);
   // Inner ranges first: they have the small strides, so that a split position is solved digit by
   // digit.
   for (size_t at = ranges.size(); at-- > 0;) {

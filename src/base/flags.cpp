@@ -99,6 +99,16 @@ FlagScope::~FlagScope() {
   else overrides[i].reset();
 }
 
+struct FlagScopes::Values {
+  std::vector<std::optional<Value>> list;
+};
+FlagScopes::FlagScopes() : values_(new Values{overrides}) {}
+FlagScopes::~FlagScopes() = default;
+FlagScopes::Inherited::Inherited(const FlagScopes& from) : before_(new FlagScopes) {
+  overrides = from.values_->list;
+}
+FlagScopes::Inherited::~Inherited() { overrides = std::move(before_->values_->list); }
+
 uint64_t code_flags_hash() {
   uint64_t h = 0;
   for (size_t i = 0; i < rows().size(); ++i) {

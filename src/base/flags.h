@@ -2,6 +2,7 @@
 // program and the tests also read the short names. Settable in code for a scope and thread.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace mote {
@@ -28,6 +29,29 @@ class FlagScope {
   Flag flag_;
   std::string before_;
   bool was_set_;
+};
+
+// The FlagScopes of the thread that makes it, for threads that work on its behalf.
+class FlagScopes {
+ public:
+  FlagScopes();
+  ~FlagScopes();
+  FlagScopes(const FlagScopes&) = delete;
+
+  // In force on this thread until destroyed, in place of its own scopes.
+  class Inherited {
+   public:
+    explicit Inherited(const FlagScopes& from);
+    ~Inherited();
+    Inherited(const Inherited&) = delete;
+
+   private:
+    std::unique_ptr<FlagScopes> before_;
+  };
+
+ private:
+  struct Values;
+  std::unique_ptr<Values> values_;
 };
 
 // Of all flags that can change generated code, as they are now on this thread.

@@ -3,16 +3,13 @@
 #include <exception>
 #include <string_view>
 
+#include "cli/commands.h"
+
 namespace mote {
 const char* build_id();
 }
 
 namespace {
-
-struct Arguments {
-  int count;
-  char** values;
-};
 
 struct Command {
   std::string_view name;
@@ -33,6 +30,7 @@ int print_devices(Arguments) {
 }
 
 constexpr Command commands[] = {
+    {"bench",   "`bench host`: host time of known networks against their bars",          run_bench    },
     {"devices", "the devices found on this machine, and why the others were not", print_devices},
     {"version", "the version and the build",                                      print_version},
     {"help",    "this text",                                                      print_help   },

@@ -19,10 +19,10 @@ namespace {
 
 struct Key {
   Flat body;
-  std::string target;
+  std::string kind;
   uint64_t flags;
   bool operator==(const Key& o) const {
-    return flags == o.flags && target == o.target && body == o.body;
+    return flags == o.flags && kind == o.kind && body == o.body;
   }
 };
 struct KeyHash {
@@ -31,23 +31,31 @@ struct KeyHash {
 struct Cache {
   std::mutex mutex;
   std::unordered_map<Key, std::shared_ptr<const Kernel>, KeyHash> kernels;
-  std::atomic<uint64_t> compiled{0};
+  std::atomic<uint64_t> compiled{0}, nodes{0};
 };
 Cache& cache() {
   static auto* c = new Cache;
   return *c;
 }
 
+UOp checked(UOp graph, Stage stage, const char* pass) {
+  if (!flag(Flag::SPEC)) return graph;
+  verify(graph, stage, pass);
+  verify_text(graph, pass);
+  return graph;
+}
+
 std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   static thread_local Arena worker;
   worker.reset();
+  const uint64_t made_before = worker.made();
   ArenaScope scope(worker);
   auto kernel = std::make_shared<Kernel>();
-  UOp body = unflatten_graph(flat);
+  UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
   kernel->estimate = estimate(body);
-  UOp tuned = optimize(body, device.target());
+  UOp tuned = checked(optimize(body, device.target()), Stage::Kernel, "optimize");
   Program program = lower(tuned, device.target());
-  if (flag(Flag::SPEC)) verify(program.linear, Stage::Program, "lower");
+  checked(program.linear, Stage::Program, "lower");
   kernel->name = program.name;
   kernel->extent = program.thread_extent;
   kernel->threaded = program.threaded;
@@ -58,6 +66,7 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);
   cache().compiled.fetch_add(1);
+  cache().nodes.fetch_add(worker.made() - made_before);
   return kernel;
 }
 
@@ -66,6 +75,8 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies,
                                                        Device& device) {
   std::vector<std::shared_ptr<const Kernel>> out(bodies.size());
+  // Devices of one kind (CPU, CPU:1) share code; NULL and CPU share a target, but not code.
+  const std::string kind = device.name().substr(0, device.name().find(':'));
   std::vector<Key> missing;
   std::vector<size_t> from(bodies.size());           // the first step with the same body
   std::vector<size_t> made_as(bodies.size(), SIZE_MAX);
@@ -74,7 +85,7 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     auto [it, fresh] = first.try_emplace(bodies[i].get(), i);
     from[i] = it->second;
     if (!fresh) continue;
-    Key key{flatten_graph(bodies[i]), device.target().name, code_flags_hash()};
+    Key key{flatten_graph(bodies[i]), kind, code_flags_hash()};
     std::lock_guard lock(cache().mutex);
     auto hit = cache().kernels.find(key);
     if (hit != cache().kernels.end()) {
@@ -85,7 +96,9 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     missing.push_back(std::move(key));
   }
   std::vector<std::shared_ptr<const Kernel>> made(missing.size());
+  const FlagScopes flags;
   parallel_for(static_cast<int64_t>(missing.size()), [&](int64_t i) {
+    FlagScopes::Inherited caller(flags);
     made[static_cast<size_t>(i)] = build(missing[static_cast<size_t>(i)].body, device);
   });
   std::lock_guard lock(cache().mutex);
@@ -100,6 +113,7 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
 }
 
 uint64_t kernels_compiled() { return cache().compiled; }
+uint64_t nodes_lowered() { return cache().nodes; }
 void clear_kernel_cache() {
   std::lock_guard lock(cache().mutex);
   cache().kernels.clear();

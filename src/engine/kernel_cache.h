@@ -23,6 +23,7 @@ struct Kernel {
 // compiled on all cores. A hit compares the whole body, not only its hash.
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
 uint64_t kernels_compiled();
+uint64_t nodes_lowered();  // constructions asked for on the way
 void clear_kernel_cache();
 
 }  // namespace mote

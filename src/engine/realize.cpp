@@ -14,6 +14,7 @@
 #include "grad/grad.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
+#include "ir/spec.h"
 #include "runtime/device.h"
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
@@ -57,10 +58,10 @@ Ref fit(const Ref& flat, std::span<const Dim> dims) {
 class Forward : public Flattener {
  public:
   UOp forward(UOp n) override {
-    Node* held = n->realized.load(std::memory_order_acquire);
+    UOp held = tensor_graph::realized_in(n);
     if (!held) return n;
     auto [it, fresh] = made_.try_emplace(n.get());
-    if (fresh) it->second = n->is(Op::After) ? Ref(UOp(held)) : fit(Ref(UOp(held)), n->shape->dims);
+    if (fresh) it->second = n->is(Op::After) ? Ref(held) : fit(Ref(held), n->shape->dims);
     return it->second;
   }
 
@@ -93,10 +94,8 @@ class Request {
       if (!g.buffer && reach.overwritten.count(g.node.get()))
         g = value_goal(g.node, g.node->device, g.tensor);
     }
-    for (UOp n : reach.order)
-      if (n->is(Op::After) && !is_realized(n) && reach.is_needed_elsewhere(n) &&
-          !reach.overwritten.count(n.get()) && !asked.count(n.get()))
-        goals_.push_back({Ref(n), Ref(n), {}, {}});
+    for (UOp n : versions_read_later(reach, asked))
+      if (!reach.overwritten.count(n.get())) goals_.push_back({Ref(n), Ref(n), {}, {}});
   }
 
   // Values outside this graph's reach that the pending writes would spoil.
@@ -109,9 +108,13 @@ class Request {
     }
     for (UOp n : reach.order) {
       if (n->is(Op::Store)) continue;
-      if (!has(n->op, Effect) && !is_realized(n) &&
-          std::ranges::any_of(n->src(), [&](Node* s) { return spoiled.count(s) != 0; }))
-        spoiled.insert(n.get());
+      bool reads_spoiled =
+          is_realized(n)
+              ? spoiled.count(held_by(n).get()) != 0
+              : !has(n->op, Effect) && std::ranges::any_of(n->src(), [&](Node* s) {
+                  return spoiled.count(s) != 0;
+                });
+      if (reads_spoiled) spoiled.insert(n.get());
       if (spoiled.count(n.get()) && reach.is_needed_elsewhere(n) && !ours.count(n.get()))
         goals_.push_back(value_goal(Ref(n), n->device ? n->device : kDefaultDevice, {}));
     }
@@ -133,23 +136,43 @@ class Request {
     }
   };
 
-  static bool is_realized(UOp n) { return n->realized.load(std::memory_order_acquire); }
+  static UOp held_by(UOp n) { return n->realized.load(std::memory_order_acquire); }
+  static bool is_realized(UOp n) { return static_cast<bool>(held_by(n)); }
+
+  // Pending versions, not asked for, that something kept outside reads: itself, or through values of
+  // this graph that will be evaluated again. What is asked for or pending itself ends the search.
+  static std::vector<UOp> versions_read_later(const Reach& reach,
+                                              const std::unordered_set<const Node*>& asked) {
+    std::unordered_set<const Node*> later;
+    std::vector<UOp> versions;
+    for (size_t i = reach.order.size(); i-- > 0;) {
+      UOp n = reach.order[i];
+      if (!later.count(n.get()) && !reach.is_needed_elsewhere(n)) continue;
+      if (is_realized(n) || asked.count(n.get())) continue;
+      if (n->is(Op::After)) versions.push_back(n);
+      else later.insert(n->src().begin(), n->src().end());
+    }
+    std::ranges::reverse(versions);
+    return versions;
+  }
 
   Reach reached() const {
     std::vector<UOp> roots;
     for (const Goal& g : goals_) roots.push_back(g.effect);
     Reach r;
-    for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) {
-      if (Node* held = n->realized.load(std::memory_order_acquire)) {
-        if (++r.inside[held] == 1) r.order.push_back(held);  // read instead of n
-      } else {
+    std::unordered_set<const Node*> seen;
+    for (UOp top : toposort(roots, [](UOp at) { return !is_realized(at); })) {
+      // What was realized is read from its buffer, and that from a copy if it was overwritten since.
+      std::vector<UOp> chain;
+      for (UOp n = top; n && seen.insert(n.get()).second; n = held_by(n)) chain.push_back(n);
+      for (size_t i = chain.size(); i-- > 0;) {
+        UOp n = chain[i];
+        r.order.push_back(n);
         for (Node* s : n->src()) ++r.inside[s];
+        if (UOp held = held_by(n)) ++r.inside[held.get()];
       }
-      r.order.push_back(n);
-      UOp leaf = n->is(Op::Store) ? leaf_under(n->src(0)) : UOp();
-      if (!leaf) continue;
-      r.overwritten.insert(leaf.get());
-      if (Node* held = leaf->realized.load(std::memory_order_acquire)) r.overwritten.insert(held);
+      UOp leaf = top->is(Op::Store) ? leaf_under(top->src(0)) : UOp();
+      for (; leaf; leaf = held_by(leaf)) r.overwritten.insert(leaf.get());
     }
     for (const Goal& g : goals_) {
       ++r.inside[g.effect.get()];
@@ -214,6 +237,7 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
   Arena arena;
   ArenaScope scope(arena);
   UOp sink = unflatten_graph(flat);
+  if (flag(Flag::SPEC)) verify(sink, Stage::Tensor, "realize");
   Plan plan = schedule(sink, device.target());
   auto out = std::make_shared<CompiledPlan>();
   std::map<uint8_t, std::vector<size_t>> by_device;
@@ -230,10 +254,14 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
     for (size_t i : steps) bodies.push_back(plan.steps[i].body);
     Device& runs = id ? mote::device(id) : device;
     check_computes(runs, plan.steps[steps[0]].provenance);
+    auto start = std::chrono::steady_clock::now();
     auto kernels = kernels_for(bodies, runs);
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    engine().counts.lower_ms += took.count();
     for (size_t i = 0; i < steps.size(); ++i) out->steps[steps[i]].kernel = kernels[i];
   }
   out->distinct = static_cast<int>(bodies_seen.size());
+  engine().counts.nodes += arena.made();
   out->buffers = std::move(plan.buffers);
   out->arenas = std::move(plan.arenas);
   out->unplanned_bytes = plan.unplanned_bytes;
@@ -253,6 +281,13 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
     std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
   e.plans.emplace(std::move(key), plan);
   return plan;
+}
+
+void count(const CompiledPlan& plan) {
+  EngineCounts& c = engine().counts;
+  c.plan_kernels = static_cast<uint64_t>(
+      std::ranges::count_if(plan.steps, [](const CompiledStep& s) { return s.kernel != nullptr; }));
+  c.plan_distinct = static_cast<uint64_t>(plan.distinct);
 }
 
 // ---- running
@@ -444,6 +479,7 @@ void realize(std::span<const Tensor> tensors) {
     for (const Goal& g : goals) roots.push_back(g.effect);
     Flat flat = forward.run(roots, &inputs);
     auto plan = plan_for(flat, device);
+    count(*plan);
     Runner(*plan, inputs, device).run();
   }
   settle(goals);
@@ -452,6 +488,7 @@ void realize(std::span<const Tensor> tensors) {
 EngineCounts engine_counts() {
   EngineCounts c = engine().counts;
   c.kernels_compiled = kernels_compiled();
+  c.nodes += nodes_lowered() + tensor_graph::made();
   return c;
 }
 

@@ -47,6 +47,9 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
 struct EngineCounts {
   uint64_t schedules = 0, schedule_hits = 0;   // realizations that had work; found in the cache
   uint64_t kernels_compiled = 0, kernels_run = 0;
+  uint64_t nodes = 0;             // constructions asked for, in all graphs
+  double lower_ms = 0;            // wall time from kernel bodies to code
+  uint64_t plan_kernels = 0, plan_distinct = 0;  // of the last realization
 };
 EngineCounts engine_counts();
 void clear_caches();

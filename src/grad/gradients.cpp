@@ -125,7 +125,7 @@ std::vector<bool> depend_on_leaves(std::span<const UOp> nodes) {
   Column<char> depends(tensor_graph::max_id());
   auto open = [](UOp n) { return entered(n) && !n->realized.load(std::memory_order_acquire); };
   for (UOp n : toposort(nodes, open)) {
-    Node* held = n->realized.load(std::memory_order_acquire);
+    UOp held = tensor_graph::realized_in(n);
     bool found = marked_leaf(n) || hides_leaves(held ? held : n);
     for (uint32_t i = 0; open(n) && i < n->nsrc && !found; ++i)
       found = depends[n->src(i)] && carries(n, i);

@@ -18,6 +18,7 @@ UOp invalid();                    // index Invalid
 UOp range(int slot, UOp extent, Role role);
 UOp param(int slot, DType dtype, int64_t size, Space space = Space::Global, uint8_t device = 0);
 UOp reduce_over(Op op, UOp value, std::span<const UOp> ranges);
+UOp fold_identity(Op op, DType dtype);  // what folding nothing with an associative op gives
 
 UOp unary(Op op, UOp a);
 UOp binary(Op op, UOp a, UOp b);  // same dtype; comparisons give bool

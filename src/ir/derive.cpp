@@ -24,7 +24,14 @@ Interval whole(DType d) {
   return {row(d).lo, row(d).hi};
 }
 
-Interval of(const Node* n) { return {n->lo, n->hi}; }
+// A saturated end says nothing, so it reads as farther away than any finite end can bring back.
+constexpr Wide kFar = Wide(1) << 65;
+Interval of(const Node* n) {
+  return {n->lo == kMin ? -kFar : Wide(n->lo), n->hi == kMax ? kFar : Wide(n->hi)};
+}
+bool bounded(Interval a) { return a.lo > -kFar && a.hi < kFar; }
+
+Interval product(Interval a, Interval b);
 
 Interval corners(Interval a, Interval b, Wide (*f)(Wide, Wide)) {
   Wide v[] = {f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)};
@@ -37,6 +44,7 @@ Wide floor_div(Wide a, Wide b) {
 }
 
 Interval floor_mod(Interval a, Interval b) {
+  if (!bounded(b)) return {-kFar, kFar};
   if (b.lo <= 0) return {std::min<Wide>(b.lo, 0), std::max<Wide>(b.hi, 0)};
   if (a.lo >= 0 && a.hi < b.lo) return a;
   if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo))
@@ -75,7 +83,7 @@ Interval compare(Op op, const Node* a, const Node* b) {
 }
 
 Interval shift(Op op, Interval a, Interval b, DType d) {
-  if (b.lo < 0 || b.hi >= row(d).bits || a.lo < 0) return whole(d);
+  if (b.lo < 0 || b.hi >= row(d).bits || a.lo < 0 || !bounded(a)) return whole(d);
   if (op == Op::Shl) return {a.lo << static_cast<int>(b.lo), a.hi << static_cast<int>(b.hi)};
   return {a.lo >> static_cast<int>(b.hi), a.hi >> static_cast<int>(b.lo)};
 }
@@ -84,6 +92,13 @@ Interval integer_divide(Op op, Interval a, Interval b, DType d) {
   if (a.lo < 0 || b.lo <= 0) return whole(d);
   if (op == Op::IDiv) return {a.lo / b.hi, a.hi / b.lo};
   return a.hi < b.lo ? a : Interval{0, std::min(a.hi, b.hi - 1)};
+}
+
+Interval product(Interval a, Interval b) {
+  if (bounded(a) && bounded(b)) return corners(a, b, [](Wide x, Wide y) { return x * y; });
+  auto low = [](Wide x, Wide y) { return x >= kFar || y >= kFar ? kFar : x * y; };
+  if (a.lo >= 0 && b.lo >= 0) return {low(a.lo, b.lo), kFar};
+  return {-kFar, kFar};
 }
 
 Interval alu_interval(const Parts& p) {
@@ -97,11 +112,11 @@ Interval alu_interval(const Parts& p) {
         return {a().lo > 0 || a().hi < 0, !(a().lo == 0 && a().hi == 0)};
       return a();
     case Op::Add: return {a().lo + b().lo, a().hi + b().hi};
-    case Op::Mul: return corners(a(), b(), [](Wide x, Wide y) { return x * y; });
+    case Op::Mul: return product(a(), b());
     case Op::IDiv:
     case Op::IMod: return integer_divide(p.op, a(), b(), p.dtype);
     case Op::FloorDiv:
-      if (b().lo <= 0 && b().hi >= 0) return whole(p.dtype);
+      if ((b().lo <= 0 && b().hi >= 0) || !bounded(b())) return whole(p.dtype);
       return corners(a(), b(), floor_div);
     case Op::FloorMod: return floor_mod(a(), b());
     case Op::Max: return {std::max(a().lo, b().lo), std::max(a().hi, b().hi)};

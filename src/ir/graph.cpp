@@ -219,6 +219,7 @@ struct Shard {
   std::mutex mutex;
   std::vector<Node*> buckets = std::vector<Node*>(64, nullptr);
   size_t count = 0;
+  uint64_t made = 0;
 };
 
 struct Shared {
@@ -329,6 +330,7 @@ Ref make_shared(const Parts& p, bool* fresh = nullptr) {
   Shard& s = shard_of(hash);
   {
     std::lock_guard lock(s.mutex);
+    ++s.made;
     for (Node* n = bucket(s, hash); n; n = n->next)
       if (matches(n, hash, p) && try_retain(n)) return Ref::adopt(n);
   }
@@ -410,6 +412,15 @@ Ref buffer(Storage* storage) {
 
 uint64_t live_nodes() { return shared().live.load(std::memory_order_relaxed); }
 
+uint64_t made() {
+  uint64_t sum = 0;
+  for (Shard& s : shared().shards) {
+    std::lock_guard lock(s.mutex);
+    sum += s.made;
+  }
+  return sum;
+}
+
 uint32_t max_id() {
   std::lock_guard lock(shared().id_mutex);
   return shared().next_id;
@@ -419,6 +430,12 @@ void set_realized(const Ref& node, const Ref& buffer) {
   Node* held = buffer.get();
   held->refs.fetch_add(1, std::memory_order_relaxed);
   if (Node* before = node->realized.exchange(held, std::memory_order_acq_rel)) drop(before);
+}
+
+UOp realized_in(UOp node) {
+  UOp found;
+  while (Node* held = node->realized.load(std::memory_order_acquire)) found = node = held;
+  return found;
 }
 
 }  // namespace tensor_graph

@@ -57,9 +57,13 @@ Ref make(Op op, DType dtype, std::initializer_list<Ref> src, Arg arg = {});
 // The storage's content at its present version; takes over one count of the storage.
 Ref buffer(Storage* storage);
 uint64_t live_nodes();
+uint64_t made();               // constructions asked for since start
 uint32_t max_id();             // ids are below this
 // The value of node is now in `buffer` (a Buffer node); readers use that from here on.
 void set_realized(const Ref& node, const Ref& buffer);
+// The Buffer that node's value is read from; {} when it was not realized. A buffer that was
+// overwritten since is itself realized, to the copy made before.
+UOp realized_in(UOp node);
 }  // namespace tensor_graph
 
 // Derived attributes of a node about to be made; the same code serves both graphs.

@@ -354,4 +354,12 @@ void verify(UOp root, Stage stage, const char* pass) {
   }
 }
 
+void verify_text(UOp root, const char* pass) {
+  const std::string before = print(root);
+  const UOp again = parse(before);
+  if (again == root) return;
+  fail(ErrorKind::Internal, text("internal error: after ", pass, ": the text\n", before,
+                                 "parses to another graph,\n", print(again)));
+}
+
 }  // namespace mote

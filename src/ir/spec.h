@@ -16,5 +16,7 @@ const char* name(Stage stage);
 // Throws an Internal error that names the pass, the rule and the first node that breaks it, printed
 // with what is below it. No recursion; linear in the graph.
 void verify(UOp root, Stage stage, const char* pass);
+// The same if the graph's text does not parse back to the graph itself (in the current arena).
+void verify_text(UOp root, const char* pass);
 
 }  // namespace mote

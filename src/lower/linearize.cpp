@@ -2,9 +2,9 @@
 // innermost loop it depends on, so everything is hoisted as far as it can be.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "lower/lower.h"
@@ -12,16 +12,6 @@
 namespace mote {
 
 namespace {
-
-UOp identity(Op op, DType d) {
-  if (op == Op::Add || op == Op::Or || op == Op::Xor) return constant(d, 0);
-  if (op == Op::Mul) return constant(d, 1);
-  if (op == Op::And) return constant(d, -1);
-  const bool most = op == Op::Min;  // the identity of Min is the largest value
-  if (is_float(d)) return constant(d, most ? HUGE_VAL : -HUGE_VAL);
-  if (d == DType::u64) return make(Op::Const, d, {}, Arg::of(most ? int64_t{-1} : int64_t{0}));
-  return constant(d, most ? row(d).hi : row(d).lo);
-}
 
 struct Block {
   UOp range;                     // empty: the whole program
@@ -67,6 +57,7 @@ class Linearizer {
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::unordered_map<const Node*, Node*> done_;
+  std::unordered_set<const Node*> listed_;
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
@@ -204,6 +195,12 @@ class Linearizer {
     return n->nsrc ? with_src(n, src) : n;
   }
 
+  // A node built from others may fold to one of them, which is a statement already, or to a leaf.
+  void add(Block* block, UOp n) {
+    const bool statement = has(n->op, Alu) || n->is(Op::Load) || n->is(Op::Reduce);
+    if (statement && listed_.insert(n.get()).second) block->items.push_back({n, nullptr});
+  }
+
   void place(UOp n) {
     if (has(n->op, Effect) || n->is(Op::Store)) return;
     auto it = group_of_.find(n.get());
@@ -214,8 +211,7 @@ class Linearizer {
     }
     UOp now = rebuilt(n);
     done_[n.get()] = now.get();
-    bool statement = has(now->op, Alu) || now->is(Op::Load) || now->is(Op::Reduce);
-    if (statement) home(n->ranges)->items.push_back({now, nullptr});
+    add(home(n->ranges), now);
   }
 
   // Registers before the loops, one step in the innermost, the result after them.
@@ -235,19 +231,19 @@ class Linearizer {
       }
       if (!unrolled.empty()) {
         value = reduce_over(op, value, unrolled);
-        inner->items.push_back({value, nullptr});
+        add(inner, value);
       }
       std::vector<UOp> tile;
       for (UOp r : open_ranges(value))
         if (is_tile(range_role(r))) tile.push_back(r);
       int64_t slot[] = {next_reg_++};
       UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
-      UOp start = make(Op::Store, DType::none, {reg, identity(op, m->dtype)});
+      UOp start = make(Op::Store, DType::none, {reg, fold_identity(op, m->dtype)});
       outside->items.push_back({start, nullptr});
       UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
       UOp next = binary(op, before, value);
-      inner->items.push_back({before, nullptr});
-      inner->items.push_back({next, nullptr});
+      add(inner, before);
+      add(inner, next);
       UOp update = make(Op::Store, DType::none, {reg, next});
       inner->stores.push_back(update);
       regs.push_back(reg);
@@ -266,7 +262,7 @@ class Linearizer {
     for (UOp r : g.loops) src.push_back(mapped(r));
     UOp end = make(Op::End, DType::none, src);
     UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {reg, end})});
-    outside->items.push_back({result, nullptr});
+    add(outside, result);
     std::vector<UOp> tile;
     for (uint32_t i = 1; i < member->nsrc; ++i) {
       UOp r = member->src(i);
@@ -274,7 +270,7 @@ class Linearizer {
     }
     if (!tile.empty()) {
       result = reduce_over(static_cast<Op>(member->ints(0)), result, tile);
-      outside->items.push_back({result, nullptr});
+      add(outside, result);
     }
     done_[member.get()] = result.get();
   }

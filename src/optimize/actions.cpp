@@ -1,7 +1,6 @@
 // Actions: printing, parsing, applying.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <sstream>
 #include <unordered_map>
 
@@ -50,14 +49,6 @@ std::vector<Action> parse_actions(std::string_view given) {
 
 namespace {
 
-UOp identity(Op op, DType d) {
-  if (op == Op::Add) return constant(d, 0);
-  if (op == Op::Mul) return constant(d, 1);
-  if (is_float(d)) return constant(d, op == Op::Max ? -HUGE_VAL : HUGE_VAL);
-  if (d == DType::u64) return make(Op::Const, d, {}, Arg::of(op == Op::Max ? int64_t{0} : int64_t{-1}));
-  return constant(d, op == Op::Max ? row(d).lo : row(d).hi);
-}
-
 // Replaces range r by an expression of `ranges` everywhere; `inside`, where given, says which of
 // the new positions exist.
 class RangeChange {
@@ -98,7 +89,7 @@ class RangeChange {
     if (inside_ && n->is(Op::Index) && depends(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Reduce) && replaced)
-      src[0] = where(inside_, src[0], identity(static_cast<Op>(n->ints(0)), n->dtype));
+      src[0] = where(inside_, src[0], fold_identity(static_cast<Op>(n->ints(0)), n->dtype));
     return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
   }
 };

@@ -43,12 +43,15 @@ bool use_c() { return flag(Flag::CC) || !llvm_available(); }
 
 class Cpu : public Device {
  public:
-  explicit Cpu(std::string name) : Device(std::move(name), cpu_target()) {
+  explicit Cpu(std::string name) : Device(std::move(name), cpu_target()), c_target_(target_) {
+    c_target_.dtypes &= ~(1u << static_cast<int>(DType::f16));  // C has no portable name for it
     if (int64_t n = flag(Flag::THREADS)) set_thread_count(static_cast<int>(n));
   }
 
+  const Target& target() const override { return use_c() ? c_target_ : target_; }
+
   std::string render(const Program& p) override {
-    return use_c() ? render_c(p, target_) : render_llvm(p, target_);
+    return use_c() ? render_c(p, target()) : render_llvm(p, target());
   }
 
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
@@ -70,6 +73,8 @@ class Cpu : public Device {
   }
 
  private:
+  Target c_target_;
+
   static void run(const Launch& l) {
     KernelFunction* entry = static_cast<const CpuCode*>(l.code)->entry;
     auto** buffers = const_cast<void**>(l.buffers.data());
@@ -119,7 +124,7 @@ Target cpu_target() {
   t.l2_bytes = info.l2_bytes;
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);
-  if (!info.f16c || use_c()) without(DType::f16);
+  if (!info.f16c) without(DType::f16);
   return t;
 }
 

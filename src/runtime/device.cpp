@@ -138,7 +138,7 @@ Device& device(std::string_view given) {
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
     int64_t limit = flag(Flag::MEMORY_MB) * (1 << 20);
-    made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    if (made->holds_data()) made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
     return *(*open->emplace(name, std::move(made)).first).second;
   }
   std::string known;

@@ -47,7 +47,7 @@ class Device {
   Device(std::string name, Target target) : name_(std::move(name)), target_(std::move(target)) {}
   virtual ~Device() = default;
   const std::string& name() const { return name_; }
-  const Target& target() const { return target_; }
+  virtual const Target& target() const { return target_; }  // with the flags as they are now
 
   // Text of a lowered kernel, and code from text. Both may be called from several threads.
   virtual std::string render(const Program& program) = 0;

@@ -216,7 +216,7 @@ class Interpreter {
 
  private:
   // The Buffer a node is read from instead of being computed.
-  static UOp buffer_of(UOp u) { return UOp(u->realized.load(std::memory_order_acquire)); }
+  static UOp buffer_of(UOp u) { return tensor_graph::realized_in(u); }
 
   // What value(u) asks for: its sources, or the sizes of the array to read.
   template <class F>

@@ -34,7 +34,6 @@ struct Instruction {
 };
 
 bool is_tile_range(UOp u) { return u->is(Op::Range) && is_tile(range_role(u)); }
-uint64_t bit(UOp range) { return uint64_t{1} << range_slot(range); }
 
 }  // namespace
 
@@ -139,13 +138,14 @@ class Assembler {
   }
 
   void fold(UOp u) {
-    const uint64_t tile = place(u->src(0)).tile;
-    uint64_t kept = tile;
+    // A value that does not depend on a range is folded with itself as often as the range is long.
+    uint64_t tile = place(u->src(0)).tile, over = 0;
     for (Node* r : u->src().subspan(1)) {
       ensure(is_tile_range(UOp(r)), "interp: a Reduce that is left is over tile ranges");
-      place(UOp(r));
-      kept &= ~bit(UOp(r));
+      over |= place(UOp(r)).tile;
     }
+    const uint64_t kept = tile & ~over;
+    tile |= over;
     Instruction in{.kind = Instruction::Fold, .op = static_cast<Op>(u->ints(0)), .dtype = u->dtype};
     in.count = elements(tile);
     in.to = define(u, kept);
@@ -171,7 +171,7 @@ class Assembler {
     if (is_tile_range(u)) {
       extents_[range_slot(u)] = static_cast<int>(u->src(0)->arg.i);
       ensure(is_const(u->src(0)), "interp: the extent of a tile range is not a constant");
-      tile = bit(u);
+      tile = uint64_t{1} << range_slot(u);
     }
     if (u->is(Op::Reg))
       for (Node* r : u->src()) tile |= place(UOp(r)).tile;

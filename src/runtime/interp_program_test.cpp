@@ -91,6 +91,21 @@ TEST_CASE("interp program: a register per position of two tile ranges") {
   CHECK(out == std::vector<float>{11, 21, 31, 12, 22, 32});
 }
 
+TEST_CASE("interp program: a value is folded once for every position of a range it does not use") {
+  std::vector<float> out(1), a{3};
+  run(R"(%0 = Param f32 [0 1 global 0]
+         %1 = Param f32 [1 1 global 0]
+         %2 = Index f32 %1 0:i32
+         %3 = Load f32 %2
+         %4 = Range i32 4:i32 [0 lane]
+         %5 = Reduce f32 %3 %4 [Add]
+         %6 = Index f32 %0 0:i32
+         %7 = Store void %6 %5
+         %8 = Linear void %3 %5 %7)",
+      {&out, &a});
+  CHECK(out == std::vector<float>{12});
+}
+
 static constexpr const char* gated_copy = R"(
 %0 = Param f32 [0 4 global 0]
 %1 = Param f32 [1 2 global 0]

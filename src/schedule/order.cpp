@@ -369,10 +369,21 @@ class Orderer {
     return step;
   }
 
+  // Arrays without elements are ordered like others, but there is nothing to run.
+  void drop_empty_writes(DrawnKernel& k) {
+    std::erase_if(k.writes, [&](const Write& w) {
+      if (k.copy) return d_.buffers[static_cast<size_t>(w.holder.buffer)].count == 0;
+      return std::ranges::any_of(
+          k.ranges, [&](UOp r) { return (w.slots & r->ranges) && r->src(0)->is_const(0); });
+    });
+  }
+
   Plan emit() {
     Plan plan;
     plan.steps.reserve(sequence_.size());
     for (int k : sequence_) {
+      drop_empty_writes(kernel(k));
+      if (kernel(k).writes.empty()) continue;
       if (!kernel(k).copy) {
         plan.steps.push_back(emit_kernel(kernel(k)));
         continue;

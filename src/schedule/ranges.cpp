@@ -3,6 +3,7 @@
 #include "schedule/ranges.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "algebra/algebra.h"
@@ -103,13 +104,17 @@ class Assigner {
     return mask;
   }
 
-  // How often a request is evaluated when it is hoisted out of every loop it does not depend on.
-  double evaluations(const Request& r) const {
+  // The loops around a request once it is hoisted out of all inner ones it does not depend on.
+  uint64_t hoisted_scope(const Request& r) const {
     uint64_t mask = slots(r) & r.scope;
+    return mask ? r.scope & (~uint64_t{0} >> std::countl_zero(mask)) : 0;
+  }
+
+  double evaluations(const Request& r) const {
     double n = 1;
     const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-    for (size_t s = 0; s < k.extents.size() && mask >> s; ++s)
-      if (r.scope >> s & 1) n *= static_cast<double>(k.extents[s]);
+    for (uint64_t rest = hoisted_scope(r); rest; rest &= rest - 1)
+      n *= static_cast<double>(k.extents[static_cast<size_t>(std::countr_zero(rest))]);
     return n;
   }
 
@@ -461,6 +466,7 @@ class Assigner {
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
       asked.folded_by = static_cast<Op>(n->ints(0));
+      asked.scope = hoisted_scope(r);
       for (size_t a = 1; a < n->ints().size(); ++a) {
         auto axis = static_cast<size_t>(n->ints(a));
         const Dim& d = n->src(0)->shape->dims[axis];

@@ -80,9 +80,9 @@ Ref chain_over(const Tensor& base, const Ref& chain, const Ref& node, bool as_ta
 Ref resolve(const Ref& value) {
   UOp at = value;
   while (!at->realized.load(std::memory_order_acquire) && has(at->op, Movement)) at = at->src(0);
-  Node* buffer = at->realized.load(std::memory_order_acquire);
+  UOp buffer = tensor_graph::realized_in(at);
   if (!buffer) return value;
-  return replay(value, at, fit(Ref(UOp(buffer)), at->shape->dims));
+  return replay(value, at, fit(Ref(buffer), at->shape->dims));
 }
 
 // Do two elements of a view with these strides share a place?

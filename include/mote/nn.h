@@ -1,0 +1,232 @@
+// Layers. A module is a plain struct: public tensors, a MOTE_FIELDS line that names them as PyTorch
+// does, and operator(). Parameters are marked leaves, drawn lazily as PyTorch's defaults draw them;
+// on a device that holds no data they are left unset and nothing runs. A default-constructed module
+// has no parameters. Copies of a module share its tensors.
+// Training or not is the member `training` of the modules it matters to; train(model) and
+// eval(model) set it in all of them.
+#pragma once
+#include <mote/fields.h>
+
+#include <tuple>
+
+namespace mote {
+
+// The marked leaves in a value, each once, and their names.
+bool is_parameter(const Tensor& t);
+std::vector<NamedTensor> keep_parameters(std::vector<NamedTensor> all);
+template <class Module>
+std::vector<NamedTensor> named_parameters(Module& m) {
+  return keep_parameters(named_tensors(m));
+}
+template <class Module>
+std::vector<Tensor> parameters(Module& m) {
+  std::vector<Tensor> out;
+  for (NamedTensor& n : named_parameters(m)) out.push_back(std::move(n.tensor));
+  return out;
+}
+
+// Parameters and buffers by PyTorch's names. Loading assigns, so shapes must agree; names missing
+// on either side are errors unless not strict.
+template <class Module>
+std::vector<NamedTensor> state_dict(Module& m) {
+  return named_tensors(m);
+}
+void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedTensor>& from,
+                  bool strict, Loc where);
+template <class Module>
+void load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool strict = true,
+                     Loc where = Loc::current()) {
+  load_tensors(named_tensors(m), from, strict, where);
+}
+
+template <class Module>
+void train(Module& m, bool training = true) {
+  walk_fields(m, "", [&](const std::string&, auto& part) requires requires {
+    part.training = training;
+  } { part.training = training; });
+}
+template <class Module>
+void eval(Module& m) {
+  train(m, false);
+}
+
+namespace nn {
+
+// Marks x; undefined stays undefined.
+Tensor parameter(const Tensor& x);
+
+struct Linear {
+  Tensor weight, bias;
+  MOTE_FIELDS(weight, bias)
+  Linear() = default;
+  Linear(int64_t in_features, int64_t out_features, bool with_bias = true, const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+template <int Rank>
+struct Conv {
+  Tensor weight, bias;
+  ConvOptions options;
+  MOTE_FIELDS(weight, bias)
+  Conv() = default;
+  Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel, const ConvOptions& = {},
+       bool with_bias = true, const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+using Conv1d = Conv<1>;
+using Conv2d = Conv<2>;
+using Conv3d = Conv<3>;
+
+template <int Rank>
+struct ConvTranspose {
+  Tensor weight, bias;
+  ConvTransposeOptions options;
+  MOTE_FIELDS(weight, bias)
+  ConvTranspose() = default;
+  ConvTranspose(int64_t in_channels, int64_t out_channels, const Ints& kernel,
+                const ConvTransposeOptions& = {}, bool with_bias = true, const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
+
+// Of any rank. While training, a call also writes the running statistics: realize them too.
+struct BatchNorm {
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+  double eps = 1e-5, momentum = 0.1;
+  bool training = true;
+  MOTE_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
+  BatchNorm() = default;
+  explicit BatchNorm(int64_t channels, const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+struct LayerNorm {
+  Tensor weight, bias;
+  Ints normalized_shape;
+  double eps = 1e-5;
+  MOTE_FIELDS(weight, bias)
+  LayerNorm() = default;
+  explicit LayerNorm(const Ints& shape, double epsilon = 1e-5, bool affine = true,
+                     const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+struct RMSNorm {
+  Tensor weight;
+  Ints normalized_shape;
+  double eps = -1;  // the dtype's epsilon
+  MOTE_FIELDS(weight)
+  RMSNorm() = default;
+  explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+struct GroupNorm {
+  Tensor weight, bias;
+  int64_t groups = 1;
+  double eps = 1e-5;
+  MOTE_FIELDS(weight, bias)
+  GroupNorm() = default;
+  GroupNorm(int64_t num_groups, int64_t channels, double epsilon = 1e-5, bool affine = true,
+            const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+struct InstanceNorm {
+  Tensor weight, bias;
+  double eps = 1e-5;
+  MOTE_FIELDS(weight, bias)
+  InstanceNorm() = default;
+  explicit InstanceNorm(int64_t channels, double epsilon = 1e-5, bool affine = false,
+                        const Options& = {});
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+struct Embedding {
+  Tensor weight;
+  int64_t padding_idx = -1;
+  MOTE_FIELDS(weight)
+  Embedding() = default;
+  Embedding(int64_t rows, int64_t features, const Options& = {});
+  Tensor operator()(const Tensor& indices, Loc = Loc::current()) const;
+};
+
+struct Dropout {
+  double p = 0.5;
+  bool training = true;
+  MOTE_FIELDS()
+  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+};
+
+// One step: (x, state) to the next state. An undefined state is zeros.
+struct LSTMCell {
+  struct State {
+    Tensor h, c;
+    MOTE_FIELDS(h, c)
+  };
+  Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+  MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+  LSTMCell() = default;
+  LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {});
+  State operator()(const Tensor& x, const State& before = {}, Loc = Loc::current()) const;
+};
+struct GRUCell {
+  Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+  MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+  GRUCell() = default;
+  GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {});
+  Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = Loc::current()) const;
+};
+
+// (batch, length, features) in and out.
+struct MultiheadAttention {
+  Tensor in_proj_weight, in_proj_bias;
+  Linear out_proj;
+  int64_t heads = 1;
+  double dropout = 0;
+  bool training = true;
+  MOTE_FIELDS(in_proj_weight, in_proj_bias, out_proj)
+  MultiheadAttention() = default;
+  MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias = true,
+                     const Options& = {});
+  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                    AttentionOptions = {}, Loc = Loc::current()) const;
+};
+
+// One module after the other, as "0", "1" ...: also lambdas and functions of a tensor.
+template <class... Modules>
+struct Sequential {
+  std::tuple<Modules...> modules;
+  explicit Sequential(Modules... m) : modules(std::move(m)...) {}
+  Sequential() = default;
+
+  template <class F>
+  void each_field(F&& f) {
+    each_module(*this, f);
+  }
+  template <class F>
+  void each_field(F&& f) const {
+    each_module(*this, f);
+  }
+  Tensor operator()(const Tensor& x) const {
+    Tensor y = x;
+    std::apply([&](const auto&... m) { ((y = m(y)), ...); }, modules);
+    return y;
+  }
+
+ private:
+  template <class Self, class F>
+  static void each_module(Self& self, F&& f) {
+    size_t i = 0;
+    auto one = [&](auto& m) {
+      std::string name = std::to_string(i++);
+      if constexpr (HasFields<std::remove_reference_t<decltype(m)>>) f(std::string_view(name), m);
+    };
+    std::apply([&](auto&... m) { (one(m), ...); }, self.modules);
+  }
+};
+
+}  // namespace nn
+}  // namespace mote

@@ -1,0 +1,28 @@
+// What the modules are written with.
+#pragma once
+#include <mote/nn.h>
+
+#include "tensor/impl.h"
+
+namespace mote::nn {
+
+// Opened by every module's call: the user's line and the module's name for the nodes made inside.
+class ModuleCall {
+ public:
+  ModuleCall(const char* module, const Loc& where) : call_(module, where), module_(module) {}
+
+ private:
+  Call call_;
+  ModuleScope module_;
+};
+
+// A parameter uniform in +-bound, normal, or full of one number.
+Tensor uniform_parameter(const Sizes& shape, double bound, const Options& o);
+Tensor normal_parameter(const Sizes& shape, double std, const Options& o);
+Tensor full_parameter(const Sizes& shape, double value, const Options& o);
+// As full_parameter, but not marked.
+Tensor full_buffer(const Sizes& shape, double value, const Options& o);
+// Memory of its own whose elements are not set.
+Tensor unset(const Sizes& shape, const Options& o);
+
+}  // namespace mote::nn

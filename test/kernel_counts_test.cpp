@@ -1,0 +1,80 @@
+// How many kernels programs become, and how much work the estimator sees in them.
+#include <doctest/doctest.h>
+
+#include "engine/realize.h"
+
+#include <mote/mote.h>
+
+using namespace mote;
+
+namespace {
+
+const Options on_null{.device = "NULL"};
+
+struct Bounds {
+  size_t kernels;
+  double ops, bytes;  // at most
+};
+
+void check_counts(const char* what, std::vector<Tensor> outputs, Bounds most) {
+  ScheduleReport r = explain(outputs);
+  CAPTURE(std::string(what));
+  std::string names;
+  for (const KernelReport& k : r.kernels) names += k.name + " ";
+  CAPTURE(names);
+  CHECK(r.kernels.size() <= most.kernels);
+  CHECK(r.total.ops <= most.ops);
+  CHECK(r.total.bytes <= most.bytes);
+}
+
+// In memory, so that nothing is folded away.
+Tensor input(const Sizes& shape) { return empty(shape, on_null).realize(); }
+
+}  // namespace
+
+TEST_SUITE("kernel counts") {
+  TEST_CASE("elementwise chains and siblings are one kernel") {
+    Tensor a = input({512, 512}), b = input({512, 512}), c = input({512}), d = input({512, 512});
+    const double n = 512 * 512;
+    check_counts("chain", {((a + b) * 2 - b).relu() * a}, {1, 9 * n, 4 * 3 * n * 1.01});
+    check_counts("siblings", {a + b + c, a + b + d}, {1, 4 * n, 4 * 6 * n});
+  }
+
+  TEST_CASE("epilogues join the reduce before them") {
+    Tensor x = input({256, 512}), w = input({512, 384}), b = input({384});
+    check_counts("matmul+bias+relu", {(matmul(x, w) + b).relu()},
+                 {1, 2.05 * 256 * 512 * 384, 4.1 * (256 * 512 + 512 * 384 + 256 * 384)});
+    Tensor i = input({8, 16, 20, 20}), k = input({32, 16, 3, 3}), kb = input({32});
+    const double macs = 8.0 * 32 * 18 * 18 * 16 * 9;
+    check_counts("conv+bias+relu", {conv2d(i, k, kb).relu()}, {1, 2.05 * macs, 4.0 * 200000});
+  }
+
+  TEST_CASE("softmax and norms") {
+    Tensor x = input({256, 1024});
+    const double n = 256 * 1024;
+    check_counts("softmax", {x.softmax(-1)}, {2, 8 * n, 4 * 5 * n});
+    check_counts("log_softmax", {x.log_softmax(-1)}, {2, 8 * n, 4 * 6 * n});
+    check_counts("layer_norm", {x.layer_norm({1024})}, {2, 10 * n, 4 * 6 * n});
+  }
+
+  TEST_CASE("an embedding reads only the rows asked for") {
+    Tensor table = input({50257, 64}), ids = empty({4, 16}, {.dtype = int64, .device = "NULL"}).realize();
+    const double rows = 4 * 16 * 64;
+    check_counts("embedding", {embedding(ids, table)}, {1, 8 * rows, 4 * 8 * rows});
+  }
+
+  TEST_CASE("sort and cumsum do bounded work") {
+    check_counts("sort(1024)", {input({1024}).sort().values}, {60, 1e9, 1e9});
+    check_counts("sort(2^20)", {input({1 << 20}).sort().values}, {200, 2500.0 * (1 << 20), 1e11});
+    check_counts("cumsum(2^24)", {input({1 << 24}).cumsum(0)}, {40, 8.0 * (1 << 24), 1e10});
+  }
+
+  TEST_CASE("what is realized is not computed again") {
+    Tensor a = full({64, 64}, 2, {.device = "CPU"}).contiguous(), b = matmul(a, a);
+    b.realize();
+    Tensor c = b + 1;
+    ScheduleReport r = explain(std::vector<Tensor>{c});
+    CHECK(r.kernels.size() == 1);
+    CHECK(r.total.ops <= 64 * 64);
+  }
+}

@@ -1,0 +1,149 @@
+#include "test/late_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "runtime/devices.h"
+
+namespace mote {
+
+namespace {
+
+std::atomic<int64_t> kernels_until_failure{-1};
+Device* cpu = nullptr;  // opened first: devices are opened one at a time
+
+struct Task {
+  std::function<void()> work;
+  std::vector<Token> after;
+  Token done = Token::pending();
+  std::chrono::steady_clock::time_point not_before;
+  bool is_ready() const {
+    return std::chrono::steady_clock::now() >= not_before &&
+           std::ranges::all_of(after, [](const Token& t) { return t.done(); });
+  }
+};
+
+// Threads that take any task that is ready.
+class Pool {
+ public:
+  Pool() {
+    for (int i = 0; i < 3; ++i) std::thread([this] { serve(); }).detach();
+  }
+
+  Token add(std::function<void()> work, std::span<const Token> after) {
+    std::lock_guard lock(mutex_);
+    Task t;
+    t.work = std::move(work);
+    t.after.assign(after.begin(), after.end());
+    t.not_before = std::chrono::steady_clock::now() + std::chrono::microseconds(random_() % 400);
+    tasks_.push_back(t);
+    changed_.notify_one();
+    return t.done;
+  }
+
+ private:
+  void serve() {
+    for (;;) {
+      Task t = next();
+      std::string error;
+      try {
+        for (const Token& earlier : t.after) earlier.wait();
+        t.work();
+      } catch (const std::exception& e) {
+        error = e.what();
+      }
+      t.done.complete(error);
+    }
+  }
+
+  Task next() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      std::ranges::shuffle(tasks_, random_);
+      auto it = std::ranges::find_if(tasks_, &Task::is_ready);
+      if (it != tasks_.end()) {
+        Task t = std::move(*it);
+        tasks_.erase(it);
+        return t;
+      }
+      if (tasks_.empty()) changed_.wait(lock);
+      else changed_.wait_for(lock, std::chrono::microseconds(50));
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Task> tasks_;
+  std::mt19937 random_{1};
+};
+
+class Late : public Device {
+ public:
+  explicit Late(std::string name)
+      : Device(std::move(name), cpu_target()), cpu_(*cpu), pool_(*new Pool) {
+    target_.name = "late";
+  }
+
+  std::string render(const Program& p) override { return cpu_.render(p); }
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
+    return cpu_.compile(text, p);
+  }
+
+  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+    return pool_.add(
+        [this, list = std::move(list)] {
+          for (const Launch& l : list) {
+            if (kernels_until_failure.load() >= 0 && kernels_until_failure.fetch_sub(1) == 0)
+              throw Error(ErrorKind::Device, failure_text(l, "no more ink"));
+            cpu_.submit({l}, {}).wait();
+          }
+        },
+        after);
+  }
+  Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) override {
+    return pool_.add([=] { std::memcpy(to, host, static_cast<size_t>(bytes)); }, after);
+  }
+  Token copy_out(void* host, const void* from, int64_t bytes,
+                 std::span<const Token> after) override {
+    return pool_.add([=] { std::memcpy(host, from, static_cast<size_t>(bytes)); }, after);
+  }
+
+  void* allocate_raw(int64_t bytes) override {
+    void* p = Device::allocate_raw(bytes);
+    if (p) std::memset(p, 0xa5, static_cast<size_t>(bytes));
+    return p;
+  }
+  void free_raw(void* p, int64_t bytes) override {
+    std::memset(p, 0x5a, static_cast<size_t>(bytes));
+    Device::free_raw(p, bytes);
+  }
+
+ private:
+  Device& cpu_;
+  Pool& pool_;  // never ends: its threads may outlive main
+};
+
+}  // namespace
+
+void add_late_device() {
+  static const bool once = [] {
+    cpu = &device("CPU");
+    add_device({"LATE", [](std::string*) { return true; }, [](const std::string& name) {
+                  return std::unique_ptr<Device>(new Late(name));
+                }});
+    return true;
+  }();
+  (void)once;
+}
+
+void fail_late_kernel(int64_t skip) { kernels_until_failure = skip; }
+
+}  // namespace mote

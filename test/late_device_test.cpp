@@ -1,0 +1,109 @@
+// Programs on a device that completes late and out of order.
+#include "test/late_device.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include <mote/mote.h>
+
+#include "base/error.h"
+
+using namespace mote;
+
+namespace {
+
+const Options late{.device = "LATE"};
+
+std::vector<float> ramp(size_t n) {
+  std::vector<float> v(n);
+  std::iota(v.begin(), v.end(), 0.f);
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("late device: chains of kernels") {
+  add_late_device();
+  Tensor x = from_data(ramp(1000), {1000}, late);
+  for (int i = 0; i < 50; ++i) x = (x * 2 - x + 1).contiguous().realize();
+  CHECK(x.sum().item<float>() == 999 * 500 + 50 * 1000);
+  Tensor a = from_data(ramp(64 * 64), {64, 64}, late) / 4096;
+  Tensor b = a.matmul(a.t()).softmax(1).sum(0);
+  CHECK(b.sum().item<float>() == doctest::Approx(64));
+}
+
+TEST_CASE("late device: writes in place") {
+  add_late_device();
+  Tensor x = zeros({257}, late), y = zeros({257}, late);
+  for (int i = 0; i < 40; ++i) {
+    Tensor before = x * 1;
+    x.add_(i).realize();
+    y.assign(y + before);
+    if (i % 3 == 0) y.realize();
+    x(Slice(0, 10)) = x(Slice(10, 20)) + 1;
+  }
+  x.realize();
+  Tensor rx = zeros({257}), ry = zeros({257});
+  for (int i = 0; i < 40; ++i) {
+    Tensor before = (rx * 1).realize();
+    rx.add_(i);
+    ry.assign(ry + before);
+    rx(Slice(0, 10)) = rx(Slice(10, 20)) + 1;
+  }
+  CHECK(x.to_vector<float>() == rx.to_vector<float>());
+  CHECK(y.to_vector<float>() == ry.to_vector<float>());
+}
+
+TEST_CASE("late device: copies between devices") {
+  add_late_device();
+  Tensor x = from_data(ramp(500), {500});
+  for (int i = 0; i < 20; ++i) {
+    x = (x.to("LATE") + 1).realize().to("CPU");
+    x = (x * 1).realize().to("CPU:1") + 1;
+    x = (x.to("LATE:1") - 1).to("LATE").realize().to("CPU").realize();
+  }
+  CHECK(x.sum().item<float>() == 499 * 250 + 20 * 500);
+}
+
+TEST_CASE("late device: memory is given back after its last use") {
+  add_late_device();
+  std::vector<Tensor> sums;
+  for (int i = 0; i < 100; ++i) {
+    Tensor big = full({4096}, i, late).contiguous().realize();
+    sums.push_back((big.reshape({64, 64}).t() + 1).sum().realize());
+  }
+  for (int i = 0; i < 100; ++i)
+    CHECK(sums[static_cast<size_t>(i)].item<int>() == 4096 * (i + 1));
+}
+
+TEST_CASE("late device: an error surfaces where the value is asked for") {
+  add_late_device();
+  Tensor a = from_data(ramp(8), {8}, late), b = a * 0 + 1;
+  CHECK(b.sum().item<float>() == 8);
+  fail_late_kernel(0);
+  const int made = __LINE__ + 1;
+  Tensor c = a + b;
+  c.realize();
+  Tensor d = (c * 2).realize();
+  auto error_of = [](auto f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::Device);
+      return e.what();
+    }
+    return "no error";
+  };
+  int asked = 0;
+  std::string what = error_of([&] {
+    asked = __LINE__ + 1;
+    d.sum().item<float>();
+  });
+  CHECK(what.starts_with("kernel e_"));
+  CHECK(what.ends_with(text(", made at ", __FILE__, ":", made, ": no more ink (", __FILE__, ":",
+                            asked, ")")));
+  CHECK(error_of([&] { c.to_vector<float>(); }).find("no more ink") != std::string::npos);
+  CHECK(a.sum().item<float>() == 28);
+  CHECK((a + b).sum().item<float>() == 36);
+}
