@@ -258,9 +258,9 @@ bool soaks() { return std::getenv("MOTE_SOAK") != nullptr; }
 
 TEST_SUITE("aliasing") {
   TEST_CASE("random programs of views and writes, interpreted") {
-    run_programs("INTERP", soaks() ? 20000 : 20000, 8);
+    run_programs("INTERP", soaks() ? 20000 : 20000, 30);
   }
   TEST_CASE("random programs of views and writes, compiled") {
-    run_programs("CPU", soaks() ? 2000 : 60, 40);
+    run_programs("CPU", soaks() ? 2000 : 400, 40);
   }
 }

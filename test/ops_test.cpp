@@ -13,6 +13,7 @@
 #include "base/flags.h"
 #include "ir/dtype.h"
 #include "ops_table.h"
+#include "runtime/devices.h"
 
 using namespace mote;
 using namespace mote::test;
@@ -249,7 +250,29 @@ TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") {
   run_all("INTERP");
 }
 
+// The interpreter of kernels, described as a device with few buffers and no 64-bit types.
+void add_small_device() {
+  static const bool added = [] {
+    add_device({"SMALL", [](std::string*) { return true; }, [](const std::string& name) {
+                  Target t = cpu_target();
+                  t.name = "small";
+                  t.threads = 1;
+                  t.max_buffers = 8;
+                  for (DType d : {DType::i64, DType::u64, DType::f64})
+                    t.dtypes &= ~(1u << static_cast<int>(d));
+                  return open_interp_program(name, t);
+                }});
+    return true;
+  }();
+  (void)added;
+}
+
 TEST_SUITE_BEGIN("soak");
+
+TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees with PyTorch") {
+  add_small_device();
+  run_all("SMALL");
+}
 
 TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {
   FlagScope c_compiler(Flag::CC, 1);

@@ -32,7 +32,7 @@ namespace mote {
 std::string_view take_name(std::string_view& names);
 
 template <class F, class... Fields>
-void each_named(std::string_view names, F&& f, Fields&... fields) {
+void each_named([[maybe_unused]] std::string_view names, F&& f, Fields&... fields) {
   (f(take_name(names), fields), ...);
 }
 

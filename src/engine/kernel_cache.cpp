@@ -56,6 +56,7 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   UOp tuned = checked(optimize(body, device.target()), Stage::Kernel, "optimize");
   Program program = lower(tuned, device.target());
   checked(program.linear, Stage::Program, "lower");
+  if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
   kernel->name = program.name;
   kernel->extent = program.thread_extent;
   kernel->threaded = program.threaded;

@@ -77,7 +77,8 @@ class Request {
     Ref node = node_of(impl);
     UOp leaf = leaf_under(node);
     if (leaf && is_whole(node)) {
-      if (leaf->is(Op::After)) goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
+      if (leaf->is(Op::After) && pending_.insert(leaf.get()).second)
+        goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
       return;
     }
     goals_.push_back(value_goal(node, impl.device, t));
@@ -125,6 +126,7 @@ class Request {
 
  private:
   std::vector<Goal> goals_;
+  std::unordered_set<const Node*> pending_;  // versions asked for: running one once is enough
 
   struct Reach {
     std::vector<UOp> order;                            // all that would be evaluated
@@ -439,7 +441,6 @@ void settle(std::vector<Goal>& goals) {
   for (const Goal& g : goals) nodes.push_back(g.node);
   std::vector<bool> hides_leaves = depend_on_leaves(nodes);
   size_t i = 0;
-  // Several goals may be versions of one buffer: only the last one is what memory holds.
   for (Goal& g : goals) {
     bool value = static_cast<bool>(g.buffer);
     Ref held = next_version(g.effect);

@@ -354,6 +354,18 @@ void verify(UOp root, Stage stage, const char* pass) {
   }
 }
 
+void verify_target(UOp linear, const Target& target, const char* pass) {
+  int buffers = 0;
+  for (UOp u : toposort(linear)) {
+    if (u->dtype != DType::none && !target.has(u->dtype))
+      violated(u, "program", pass, text("the target has no ", u->dtype));
+    buffers += u->is(Op::Param);
+  }
+  if (buffers > target.max_buffers)
+    violated(linear, "program", pass, text(buffers, " buffers, the target takes ",
+                                           target.max_buffers));
+}
+
 void verify_text(UOp root, const char* pass) {
   const std::string before = print(root);
   const UOp again = parse(before);

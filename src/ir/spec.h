@@ -2,6 +2,7 @@
 // debug builds.
 #pragma once
 #include "ir/node.h"
+#include "ir/target.h"
 
 namespace mote {
 
@@ -16,6 +17,8 @@ const char* name(Stage stage);
 // Throws an Internal error that names the pass, the rule and the first node that breaks it, printed
 // with what is below it. No recursion; linear in the graph.
 void verify(UOp root, Stage stage, const char* pass);
+// Throws likewise if a program uses a dtype that the target lacks, or more buffers than it allows.
+void verify_target(UOp linear, const Target& target, const char* pass);
 // The same if the graph's text does not parse back to the graph itself (in the current arena).
 void verify_text(UOp root, const char* pass);
 

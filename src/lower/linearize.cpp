@@ -66,6 +66,7 @@ class Linearizer {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
       if (is_loop(n->src(i))) loops.push_back(n->src(i));
+    std::ranges::sort(loops, {}, [](UOp r) { return range_slot(r); });
     return loops;
   }
 

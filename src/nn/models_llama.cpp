@@ -82,7 +82,7 @@ Llama::Llama(const LlamaConfig& c) : config(c) {
          " features, ", c.heads, " heads and ", c.kv_heads, " key heads do not divide");
   int64_t head = c.features / c.heads, kv = head * c.kv_heads;
   auto linear = [&](int64_t in, int64_t out) { return nn::Linear(in, out, false, o); };
-  auto norm = [&] { return nn::RMSNorm(c.features, c.norm_eps, o); };
+  auto make_norm = [&] { return nn::RMSNorm(c.features, c.norm_eps, o); };
   tok_embeddings = nn::Embedding(c.vocabulary, c.features, o);
   for (int64_t i = 0; i < c.layers; ++i)
     layers.push_back({{linear(c.features, c.features), linear(c.features, kv),
@@ -90,9 +90,9 @@ Llama::Llama(const LlamaConfig& c) : config(c) {
                        c.kv_heads},
                       {linear(c.features, c.hidden), linear(c.hidden, c.features),
                        linear(c.features, c.hidden)},
-                      norm(),
-                      norm()});
-  this->norm = norm();
+                      make_norm(),
+                      make_norm()});
+  norm = make_norm();
   output = linear(c.features, c.vocabulary);
   rotary = RotaryTable(c.context, head, c.rope_theta, o);
 }

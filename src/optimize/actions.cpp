@@ -10,7 +10,7 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split", "merge", "thread"};
+static constexpr const char* kind_names[] = {"split", "merge", "move", "thread"};
 
 std::string to_string(const Action& a) {
   std::string out = text(kind_names[a.kind], " ", a.slot);
@@ -165,6 +165,22 @@ UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
   return next;
 }
 
+// The nest is in the order of slots, so moving a range is renumbering those between.
+UOp apply_move(UOp body, const Ranges& ranges, UOp r, UOp before, std::string* refused) {
+  if (range_role(r) != range_role(before)) return refuse(refused, "roles differ");
+  std::vector<UOp> nest = ranges.all;
+  std::ranges::sort(nest, {}, [](UOp x) { return range_slot(x); });
+  std::vector<int> slots;
+  for (UOp x : nest) slots.push_back(range_slot(x));
+  std::erase(nest, r);
+  nest.insert(std::ranges::find(nest, before), r);
+  std::vector<std::pair<UOp, UOp>> map;
+  for (size_t i = 0; i < nest.size(); ++i)
+    if (range_slot(nest[i]) != slots[i])
+      map.emplace_back(nest[i], range(slots[i], nest[i]->src(0), range_role(nest[i])));
+  return simplify(substitute(body, map));
+}
+
 UOp apply_thread(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   for (Node* end : body->src()) {
@@ -190,6 +206,7 @@ UOp apply(UOp body, const Action& a, std::string* refused) {
   if (a.kind == Action::Split) return apply_split(body, a, r, ranges.next_slot, refused);
   UOp inner = ranges.find(static_cast<int>(a.amount));
   if (!inner || inner == r) return refuse(refused, text("no range of slot ", a.amount));
+  if (a.kind == Action::Move) return apply_move(body, ranges, r, inner, refused);
   return apply_merge(body, r, inner, refused);
 }
 

@@ -7,6 +7,7 @@
 //
 //   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
 //   merge 1 2            the ranges of slots 1 and 2 become one, where no position needs / or % more
+//   move 3 1             the range of slot 3 goes right before that of slot 1 in the nest
 //   thread 0             slot 0 is shared out to threads and stands outermost
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane.
 #pragma once
@@ -20,9 +21,10 @@
 namespace mote {
 
 struct Action {
-  enum Kind : uint8_t { Split, Merge, Thread } kind = Split;
+  enum Kind : uint8_t { Split, Merge, Move, Thread } kind = Split;
   int slot = 0;
-  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
+  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot;
+                               // of Move: the slot it goes before
   Role role = Role::Loop;      // of Split: the inner range's
   bool operator==(const Action&) const = default;
 };

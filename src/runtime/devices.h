@@ -11,7 +11,8 @@ extern const DeviceRow interp_program_device;   // runs lowered kernels statemen
 extern const DeviceRow disk_device;             // files as read-only memory
 
 Target cpu_target();
-// For tests: one more kind of device.
+// For tests: one more kind of device, and the interpreter of kernels as another target.
 void add_device(const DeviceRow& row);
+std::unique_ptr<Device> open_interp_program(const std::string& name, Target target);
 
 }  // namespace mote

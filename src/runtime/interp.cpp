@@ -18,15 +18,8 @@ struct InterpCode : Code {
 
 class Interp : public Device {
  public:
-  Interp(std::string name, bool graphs)
-      : Device(std::move(name), interp_target()), graphs_(graphs) {}
-
-  static Target interp_target() {
-    Target t = cpu_target();
-    t.name = "interp";
-    t.threads = 1;
-    return t;
-  }
+  Interp(std::string name, Target target, bool graphs)
+      : Device(std::move(name), std::move(target)), graphs_(graphs) {}
 
   std::string render(const Program& p) override { return print(p.linear); }
 
@@ -51,15 +44,27 @@ class Interp : public Device {
   bool graphs_;
 };
 
+Target interp_target() {
+  Target t = cpu_target();
+  t.name = "interp";
+  t.threads = 1;
+  return t;
+}
+
 bool always(std::string*) { return true; }
 
 }  // namespace
 
+std::unique_ptr<Device> open_interp_program(const std::string& name, Target target) {
+  return std::make_unique<Interp>(name, std::move(target), false);
+}
+
 const DeviceRow interp_device{"INTERP", always, [](const std::string& name) {
-                                return std::unique_ptr<Device>(new Interp(name, true));
+                                return std::unique_ptr<Device>(
+                                    new Interp(name, interp_target(), true));
                               }};
 const DeviceRow interp_program_device{"INTERP_PROGRAM", always, [](const std::string& name) {
-                                        return std::unique_ptr<Device>(new Interp(name, false));
+                                        return open_interp_program(name, interp_target());
                                       }};
 
 }  // namespace mote

@@ -1,0 +1,108 @@
+#include <doctest/doctest.h>
+
+#include "algebra/algebra.h"
+#include "lower/lower.h"
+#include "optimize/optimize.h"
+#include "runtime/interp_program.h"
+
+using namespace mote;
+
+namespace {
+
+UOp at(UOp memory, UOp position) { return make(Op::Index, memory->dtype, {memory, position}); }
+
+// c[i, j] = sum over k of a[i, k] * b[k, j], in i32 so that any order gives the same bits.
+UOp matmul_body(int64_t m, int64_t n, int64_t k) {
+  UOp c = param(0, DType::i32, m * n), a = param(1, DType::i32, m * k),
+      b = param(2, DType::i32, k * n);
+  UOp i = range(0, index(m), Role::Loop), j = range(1, index(n), Role::Loop),
+      r = range(2, index(k), Role::Reduce);
+  UOp over[] = {r};
+  UOp value = reduce_over(Op::Add, at(a, i * k + r) * at(b, r * n + j), over);
+  UOp store = make(Op::Store, DType::none, {at(c, i * n + j), value});
+  UOp end = make(Op::End, DType::none, {store, i, j});
+  return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+}
+
+std::vector<int32_t> run(UOp body, int64_t m, int64_t n, int64_t k) {
+  Program p = lower(body, Target{});
+  std::vector<int32_t> c(static_cast<size_t>(m * n), -1), a(static_cast<size_t>(m * k)),
+      b(static_cast<size_t>(k * n));
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int32_t>(i * 7 % 23) - 9;
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int32_t>(i * 5 % 19) - 4;
+  void* buffers[] = {c.data(), a.data(), b.data()};
+  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+  return c;
+}
+
+}  // namespace
+
+TEST_SUITE("actions") {
+  TEST_CASE("every action keeps what the kernel computes") {
+    const char* lists[] = {
+        "split 0 4 upcast", "split 1 3 lane", "split 1 4 lane", "split 2 4 unroll",
+        "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "move 1 0",
+        "move 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
+        "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; move 2 5",
+    };
+    Arena arena;
+    ArenaScope scope(arena);
+    const int64_t m = 6, n = 10, k = 8;
+    std::vector<int32_t> want = run(matmul_body(m, n, k), m, n, k);
+    for (const char* list : lists) {
+      CAPTURE(std::string(list));
+      UOp body = matmul_body(m, n, k);
+      for (const Action& a : parse_actions(list)) {
+        std::string refused;
+        UOp next = apply(body, a, &refused);
+        CAPTURE(refused);
+        if (next) body = next;
+        else CHECK(refused == "roles differ");  // slot 5 of the last list
+      }
+      CHECK(run(body, m, n, k) == want);
+    }
+  }
+
+  TEST_CASE("merge joins what is contiguous and refuses what is not") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp to = param(0, DType::f32, 12), from = param(1, DType::f32, 12);
+    UOp i = range(0, index(3), Role::Loop), j = range(1, index(4), Role::Loop);
+    auto body = [&](UOp read) {
+      UOp store = make(Op::Store, DType::none, {at(to, i * 4 + j), at(from, read)});
+      return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i, j})},
+                  Arg::of(intern_arg({})));
+    };
+    std::string refused;
+    UOp merged = apply(body(i * 4 + j), {Action::Merge, 0, 1, Role::Loop}, &refused);
+    REQUIRE(merged);
+    CHECK(merged->src(0)->nsrc == 2);
+    CHECK(!apply(body(j * 3 + i), {Action::Merge, 0, 1, Role::Loop}, &refused));
+    CHECK(refused == "positions would need division");
+  }
+
+  TEST_CASE("lists print and parse back, and bad text is an error") {
+    const char* text = "split 2 8 upcast; merge 0 1; move 3 1; thread 0; split 4 16 lane";
+    CHECK(to_string(parse_actions(text)) == text);
+    for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
+                            "thread 0 1"})
+      CHECK_THROWS_AS(parse_actions(bad), Error);
+  }
+
+  TEST_CASE("what cannot be is refused with a reason") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp body = matmul_body(4, 4, 4);
+    auto reason = [&](const char* list) {
+      std::string refused;
+      CHECK(!apply(body, parse_actions(list)[0], &refused));
+      return refused;
+    };
+    CHECK(reason("split 9 2 upcast") == "no range of slot 9");
+    CHECK(reason("split 0 1 upcast") == "a split by less than 2");
+    CHECK(reason("split 0 2 unroll") == "only reduces are unrolled");
+    CHECK(reason("split 0 2 reduce") == "the inner loop must have the role of the range");
+    CHECK(reason("thread 2") == "not an output loop");
+    CHECK(reason("merge 1 2") == "roles differ");
+  }
+}

@@ -1,0 +1,24 @@
+// A floor under the speed of default kernels, so that the thing is usable. Long: runs in soak.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include <mote/mote.h>
+
+using namespace mote;
+
+TEST_CASE("speed floor: f32 GEMM of 1024 reaches 20 GFLOPS" * doctest::test_suite("soak")) {
+  const int64_t n = 1024;
+  Tensor a = rand({n, n}).realize(), b = rand({n, n}).realize();
+  double best = 1e9;
+  for (int i = 0; i < 10; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    matmul(a, b).realize();
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  double gflops = 2.0 * n * n * n / best / 1e9;
+  MESSAGE("GEMM 1024: " << gflops << " GFLOPS");
+  CHECK(gflops >= 20);
+}
