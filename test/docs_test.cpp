@@ -48,7 +48,7 @@ std::string file_named(const std::string& line) {
 
 std::vector<Block> blocks_of(const std::string& page) {
   std::vector<Block> blocks;
-  std::istringstream in(read_file(root + "docs/" + page));
+  std::istringstream in(read_file(root + page));
   std::string line, before;
   bool inside = false;
   while (std::getline(in, line)) {
@@ -67,7 +67,9 @@ std::vector<Block> all_blocks() {
   std::vector<Block> all;
   for (const auto& entry : std::filesystem::directory_iterator(root + "docs"))
     if (entry.path().extension() == ".md")
-      for (Block& b : blocks_of(entry.path().filename())) all.push_back(std::move(b));
+      for (Block& b : blocks_of("docs/" + entry.path().filename().string()))
+        all.push_back(std::move(b));
+  for (Block& b : blocks_of("README.md")) all.push_back(std::move(b));
   return all;
 }
 

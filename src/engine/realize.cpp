@@ -449,7 +449,7 @@ void settle(std::vector<Goal>& goals) {
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
     if (value) {
-      impl.value = fit(held, std::vector<Dim>(g.node->shape->dims));
+      impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
       impl.stored = true;
     } else {
       node_of(impl);  // resolves to the buffer

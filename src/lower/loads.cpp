@@ -3,6 +3,7 @@
 
 #include "algebra/algebra.h"
 #include "lower/lower.h"
+#include "ir/print.h"
 
 namespace mote {
 
@@ -57,7 +58,7 @@ UOp choose_index_width(UOp body, const Target& target) {
   std::vector<UOp> order = toposort(body);
   bool narrow = true;
   for (UOp n : order)
-    if (n->dtype == DType::index) narrow &= n->lo >= INT32_MIN && n->hi <= INT32_MAX;
+    if (n->dtype == DType::index) { bool ok = n->lo >= INT32_MIN && n->hi <= INT32_MAX; narrow &= ok; if (!ok && getenv("DBG")) fprintf(stderr, "WIDE %s [%ld %ld]\n%s\n", name(n->op), (long)n->lo, (long)n->hi, print(n).c_str()); }
   DType width = narrow && !target.has(DType::i64) ? DType::i32 : DType::i64;
   std::unordered_map<const Node*, Node*> done;
   std::vector<Node*> src;

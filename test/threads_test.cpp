@@ -1,0 +1,166 @@
+// Tensors and several threads. Runs alone under ThreadSanitizer as well.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include <mote/mote.h>
+
+#include "ir/graph.h"
+
+using namespace mote;
+
+namespace {
+
+// Hands tensors from one thread to another.
+class Channel {
+ public:
+  void put(Tensor t) {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(t));
+    changed_.notify_one();
+  }
+  Tensor take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !queue_.empty(); });
+    Tensor t = std::move(queue_.front());
+    queue_.pop_front();
+    return t;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Tensor> queue_;
+};
+
+template <class F>
+void on_threads(int count, F f) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&, i] { f(i); });
+  for (std::thread& t : threads) t.join();
+}
+
+std::vector<float> ramp(int n, float from = 0) {
+  std::vector<float> v;
+  for (int i = 0; i < n; ++i) v.push_back(from + static_cast<float>(i));
+  return v;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("threads");
+
+TEST_CASE("a loader thread feeds a training thread") {
+  Channel batches, losses;
+  constexpr int steps = 30;
+  std::thread loader([&] {
+    for (int i = 0; i < steps; ++i) {
+      Tensor x = (from_data(ramp(32 * 8, static_cast<float>(i)), {32, 8}) / 100).sin();
+      if (i % 2) x.realize();
+      batches.put(x);
+    }
+  });
+  std::thread trainer([&] {
+    Tensor w = full({8, 1}, 0.1).contiguous().requires_grad_();
+    Tensor rate = full({1}, 0.05).contiguous().realize();
+    for (int i = 0; i < steps; ++i) {
+      Tensor x = batches.take();
+      Tensor loss = (x.matmul(w) - x.sum({1}, true)).square().mean();
+      w.zero_grad();
+      loss.backward();
+      w.assign(w.detach() - w.grad() * rate);
+      realize({w, loss});
+      losses.put(loss);
+    }
+  });
+  float first = 0, last = 0;
+  for (int i = 0; i < steps; ++i) {
+    last = losses.take().item<float>();
+    if (i == 0) first = last;
+  }
+  loader.join();
+  trainer.join();
+  CHECK(last < first);
+}
+
+TEST_CASE("tensors made on one thread are used and destroyed on others") {
+  const uint64_t before = tensor_graph::live_nodes();
+  for (int round = 0; round < 10; ++round) {
+    Tensor shared = from_data(ramp(64), {8, 8}), lazy = shared.t() * 2 + 1;
+    std::atomic<int> wrong{0};
+    on_threads(4, [&, lazy](int i) {
+      Tensor own = lazy + i;
+      for (int k = 0; k < 20; ++k) own = own + lazy.sum() * 0;
+      wrong += own.sum().item<float>() != 2016 * 2 + 64 + 64 * static_cast<float>(i);
+    });
+    CHECK(wrong == 0);
+    shared = {}, lazy = {};
+  }
+  CHECK(tensor_graph::live_nodes() <= before + 8);
+}
+
+TEST_CASE("threads build graphs that share nodes") {
+  Tensor x = from_data(ramp(100), {100});
+  std::vector<Tensor> sums(4);
+  on_threads(4, [&](int i) {
+    Tensor y = x;
+    for (int k = 0; k < 200; ++k) {
+      Tensor same = x * 3 + 1, mine = x + i + k;  // equal nodes on all threads, and others
+      y = (k % 2 ? same : mine).reshape({10, 10}).t().reshape({100});
+    }
+    sums[static_cast<size_t>(i)] = y.sum();
+  });
+  for (const Tensor& s : sums) CHECK(s.item<float>() == 4950 * 3 + 100);
+}
+
+TEST_CASE("several threads realize at once") {
+  std::atomic<int> wrong{0};
+  Tensor shared = (from_data(ramp(256), {256}) + 1).realize();
+  on_threads(4, [&](int i) {
+    for (int k = 0; k < 10; ++k) {
+      Tensor a = shared * i + k;
+      a.realize();
+      Tensor b = a.reshape({16, 16}).sum(0).cumsum(0);
+      wrong += b(15).item<float>() != 32896 * static_cast<float>(i) + 256 * static_cast<float>(k);
+      Tensor c = zeros({16}).contiguous();
+      c.add_(k);
+      c(Slice(0, 4)) = 7;
+      wrong += c.sum().item<float>() != static_cast<float>(28 + 12 * k);
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("threads draw random numbers, print and fail") {
+  std::atomic<int> wrong{0};
+  on_threads(4, [&](int i) {
+    for (int k = 0; k < 10; ++k) {
+      float mean = rand({64}).mean().item<float>();
+      wrong += !(mean > 0.2 && mean < 0.8);
+      wrong += full({1}, i, int64).to_string() != "[" + std::to_string(i) + "]";
+      try {
+        zeros({2}) + zeros({3});
+        ++wrong;
+      } catch (const Error&) {
+      }
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a leaf may go while another thread runs backward") {
+  for (int round = 0; round < 30; ++round) {
+    auto* leaf = new Tensor(from_data(ramp(4), {4}).requires_grad_());
+    Tensor loss = (*leaf * 2).sum();
+    std::thread ends([&] { delete leaf; });
+    loss.backward();
+    ends.join();
+    CHECK(loss.item<float>() == 12);
+  }
+}
+
+TEST_SUITE_END();
