@@ -327,15 +327,20 @@ class Runner {
     return b.param < 0 ? base + b.offset : base;
   }
 
+  static bool is_output(const CompiledStep& step, size_t i) {
+    return static_cast<int>(i) < step.outputs;
+  }
+
   std::vector<Token> tokens_of(const CompiledStep& step) {
     std::vector<Token> all;
-    for (int id : step.buffers)
-      for (const Token& t : memory_of(id)->tokens()) all.push_back(t);
+    for (size_t i = 0; i < step.buffers.size(); ++i)
+      for (const Token& t : memory_of(step.buffers[i])->tokens(is_output(step, i))) all.push_back(t);
     return all;
   }
 
   void add_token(const CompiledStep& step, const Token& t) {
-    for (int id : step.buffers) memory_of(id)->add_token(t);
+    for (size_t i = 0; i < step.buffers.size(); ++i)
+      memory_of(step.buffers[i])->add_token(t, is_output(step, i));
   }
 
   int64_t value_of(const std::string& name) {
@@ -407,7 +412,7 @@ void interpret_goals(std::vector<Goal>& goals) {
     auto& b = device_buffer(*leaf->arg.storage);
     b.ensure_memory("tensor");
     mote::device(b.device)
-        .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens())
+        .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens(true))
         .wait();
   }
 }

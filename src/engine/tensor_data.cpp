@@ -45,7 +45,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
     fail(ErrorKind::User, text("[", current_method(), "] the device ", device.name(),
                                " holds no data to read back"));
   buffer.ensure_memory("tensor");
-  device.copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens()).wait();
+  device.copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false)).wait();
   return out;
 }
 

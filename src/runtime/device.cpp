@@ -86,20 +86,23 @@ MemoryBlock::~MemoryBlock() {
   }
 }
 
-void MemoryBlock::add_token(const Token& t) {
+void MemoryBlock::add_token(const Token& t, bool writes) {
   if (t.succeeded()) return;
   std::lock_guard lock(mutex_);
   std::erase_if(tokens_, [](const Token& old) { return old.succeeded(); });
-  tokens_.push_back(t);
+  tokens_.push_back(writes ? t : t.quiet());
 }
 
-std::vector<Token> MemoryBlock::tokens() const {
+std::vector<Token> MemoryBlock::tokens(bool to_write) const {
   std::lock_guard lock(mutex_);
-  return tokens_;
+  std::vector<Token> out;
+  for (const Token& t : tokens_)
+    if (to_write || !t.is_quiet()) out.push_back(t);
+  return out;
 }
 
 void MemoryBlock::wait() const {
-  for (const Token& t : tokens()) t.wait();
+  for (const Token& t : tokens(false)) t.wait();
 }
 
 // ---- DeviceBuffer

@@ -97,9 +97,10 @@ class MemoryBlock {
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device& device() const { return device_; }
-  // Work that touches this block: later users wait for it, and get its error if it failed.
-  void add_token(const Token& t);
-  std::vector<Token> tokens() const;
+  // Work that touches this block. Later users wait for what wrote it, and get its error if it
+  // failed; later writers also wait for what only read it.
+  void add_token(const Token& t, bool writes);
+  std::vector<Token> tokens(bool to_write) const;
   void wait() const;
 
  private:

@@ -29,7 +29,7 @@ bool Token::done() const {
 bool Token::succeeded() const {
   if (!state_) return true;
   std::lock_guard lock(state_->mutex);
-  return state_->done && state_->error.empty();
+  return state_->done && (quiet_ || state_->error.empty());
 }
 
 void Token::wait_quietly() const {
@@ -38,9 +38,15 @@ void Token::wait_quietly() const {
   state_->changed.wait(lock, [&] { return state_->done; });
 }
 
+Token Token::quiet() const {
+  Token t = *this;
+  t.quiet_ = true;
+  return t;
+}
+
 void Token::wait() const {
   wait_quietly();
-  if (state_ && !state_->error.empty()) fail(ErrorKind::Device, state_->error);
+  if (state_ && !quiet_ && !state_->error.empty()) fail(ErrorKind::Device, state_->error);
 }
 
 void Token::complete(std::string error) const {

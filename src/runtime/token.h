@@ -14,12 +14,15 @@ class Token {
   bool done() const;
   bool succeeded() const;                     // done, and without an error
   void wait() const;                          // returns when done; throws the work's error, if any
+  Token quiet() const;                        // the same promise, whose error is not this waiter's
+  bool is_quiet() const { return quiet_; }
   void wait_quietly() const;                  // does not throw
   void complete(std::string error = {}) const;  // called once, by the device
 
  private:
   struct State;
   std::shared_ptr<State> state_;
+  bool quiet_ = false;
 };
 
 }  // namespace mote

@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+#include <mote/models.h>
+#include <mote/optim.h>
+
+#include "engine/realize.h"
+
+using namespace mote;
+
+namespace {
+
+// One step of training: everything it writes, and the loss last.
+std::vector<Tensor> step(models::MnistNet& net, optim::Adam& adam, const Tensor& images,
+                         const Tensor& labels) {
+  adam.zero_grad();
+  Tensor loss = net(images).cross_entropy(labels);
+  loss.backward();
+  adam.step();
+  std::vector<Tensor> out = tensors(net);
+  for (const Tensor& t : tensors(adam)) out.push_back(t);
+  out.push_back(loss);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("models: kernels and memory of the MNIST training step") {
+  models::MnistNet net({DType::f32, "NULL"});
+  optim::Adam adam(parameters(net));
+  Tensor images = zeros({512, 1, 28, 28}, Options{DType::f32, "NULL"}).contiguous();
+  Tensor labels = zeros({512}, Options{DType::i64, "NULL"}).contiguous();
+  realize({images, labels});
+  ScheduleReport report = explain(step(net, adam, images, labels));
+  MESSAGE("MNIST step: ", report.kernels.size(), " kernels, ", report.distinct, " distinct, ",
+          report.total.ops / 1e9, " Gop, ", report.total.bytes / 1e6, " MB moved, ",
+          report.arena_bytes, " of ", report.unplanned_bytes, " bytes");
+  CHECK(report.kernels.size() <= 110);
+  CHECK(static_cast<double>(report.arena_bytes) <=
+        0.7 * static_cast<double>(report.unplanned_bytes));
+}
+
+TEST_CASE("models: the MNIST net learns, and its second step is found in the cache") {
+  manual_seed(7);
+  models::MnistNet net;
+  optim::Adam adam(parameters(net), {.lr = 3e-3});
+  Tensor images = rand({4, 1, 28, 28}).realize(), labels = tensor({3, 1, 4, 1});
+  std::vector<double> losses;
+  EngineCounts before;
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2) before = engine_counts();
+    std::vector<Tensor> wanted = step(net, adam, images, labels);
+    realize(wanted);
+    losses.push_back(wanted.back().item<double>());
+  }
+  CHECK(losses[3] < losses[0] * 0.8);
+  EngineCounts after = engine_counts();
+  CHECK(after.kernels_compiled == before.kernels_compiled);
+  CHECK(after.schedule_hits - before.schedule_hits == 2);
+  CHECK(net.bn1.num_batches_tracked.item<int>() == 4);
+}
+
+TEST_CASE("models: names as in the checkpoints people have") {
+  Options null{DType::f32, "NULL"};
+  auto has = [](const std::vector<NamedTensor>& list, const std::string& name) {
+    for (const NamedTensor& n : list)
+      if (n.name == name) return true;
+    return false;
+  };
+  models::ResNet resnet = models::resnet50(1000, null);
+  CHECK(named_parameters(resnet).size() == 161);
+  CHECK(has(state_dict(resnet), "layer1.0.downsample.1.running_var"));
+  CHECK(has(state_dict(resnet), "layer4.2.conv3.weight"));
+  models::Bert bert({.options = null});
+  CHECK(has(state_dict(bert), "bert.encoder.layer.23.attention.output.LayerNorm.weight"));
+  models::Gpt gpt({.options = null});
+  CHECK(has(state_dict(gpt), "transformer.h.3.attn.c_attn.bias"));
+  CHECK(has(state_dict(gpt), "lm_head.weight"));
+  CHECK(named_parameters(gpt).size() == 4 * 12 + 4);
+  models::LlamaConfig config = models::llama3_8b();
+  config.options = null;
+  models::Llama llama(config);
+  CHECK(named_parameters(llama).size() == 32 * 9 + 3);
+  CHECK(has(state_dict(llama), "layers.31.attention.wq.weight"));
+}
+
+TEST_CASE("models: decoding token by token gives what the whole sequence gives") {
+  models::LlamaConfig config{.features = 16, .layers = 2, .heads = 4, .kv_heads = 2, .hidden = 32,
+                             .vocabulary = 11, .context = 8};
+  manual_seed(3);
+  models::Llama net(config);
+  Tensor tokens = tensor({{1, 5, 2, 7}});
+  std::vector<float> whole = net(tokens)(0, 3).to_vector<float>();
+  std::vector<models::KvCache> cache = net.make_cache(1);
+  Variable position("position", 1, config.context - 1);
+  Tensor last = net.decode(tokens(Slice(), Slice(0, 1)), cache, 0);
+  for (int64_t i = 1; i < 4; ++i)
+    last = net.decode(tokens(Slice(), Slice(i, i + 1)), cache, position.bind(i));
+  std::vector<float> stepped = last.to_vector<float>();
+  for (size_t i = 0; i < whole.size(); ++i) CHECK(stepped[i] == doctest::Approx(whole[i]).epsilon(1e-4));
+}
+
+TEST_CASE("models: BERT and GPT train") {
+  models::Bert bert({.layers = 1, .heads = 2, .features = 8, .hidden = 16, .vocabulary = 13,
+                     .positions = 6, .dropout = 0});
+  models::Bert::Batch batch{tensor({{1, 2, 3, 4, 5, 6}}), tensor({{1, 1, 1, 1, 1, 0}}),
+                            tensor({{0, 0, 0, 1, 1, 1}}), tensor({{1, 4}}), tensor({{7, 8}}),
+                            tensor({1})};
+  Tensor loss = bert.loss(batch);
+  loss.backward();
+  CHECK(bert.cls.predictions.bias.grad().abs().sum().item<double>() > 0);
+  models::Gpt gpt({.layers = 1, .heads = 2, .features = 8, .context = 4, .vocabulary = 5});
+  Tensor logits = gpt(tensor({{0, 1, 2, 3}}));
+  logits.flatten(0, 1).cross_entropy(tensor({1, 2, 3, 4})).backward();
+  CHECK(gpt.transformer.wte.weight.grad().abs().sum().item<double>() > 0);
+}

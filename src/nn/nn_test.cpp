@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+#include <mote/nn.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+
+using namespace mote;
+
+namespace {
+
+struct Inner {
+  Tensor a, b;
+  MOTE_FIELDS(a, b)
+};
+struct Outer {
+  std::vector<Inner> list;
+  std::map<std::string, Tensor> named;
+  std::optional<Inner> absent, present;
+  std::tuple<Tensor, Inner> pair;
+  std::array<Tensor, 2> two;
+  nn::Dropout dropout;
+  MOTE_FIELDS(list, named, absent, present, pair, two, dropout)
+};
+
+template <class T>
+std::string names(T& value) {
+  std::string out;
+  for (const NamedTensor& n : named_tensors(value)) out += n.name + " ";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("fields: every container is walked, in the order listed") {
+  Tensor t = zeros({2});
+  Outer o{{{t, t}, {t, {}}}, {{"k", t}}, {}, Inner{t, t}, {t, {t, t}}, {t, t}, {}};
+  CHECK(names(o) == "list.0.a list.0.b list.1.a named.k present.a present.b pair.0 pair.1.a pair.1.b "
+                    "two.0 two.1 ");
+  const Outer& fixed = o;
+  CHECK(names(fixed) == names(o));
+}
+
+TEST_CASE("fields: train and eval reach every module") {
+  Outer o;
+  eval(o);
+  CHECK(!o.dropout.training);
+  train(o);
+  CHECK(o.dropout.training);
+}
+
+TEST_CASE("nn: names and shapes as in PyTorch, parameters are leaves") {
+  nn::Sequential net(nn::Conv2d(3, 8, 3, {.groups = 1}), nn::BatchNorm(8),
+                     [](const Tensor& x) { return x.relu().flatten(1); }, nn::Linear(8, 4));
+  CHECK(names(net) == "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "
+                      "1.num_batches_tracked 3.weight 3.bias ");
+  CHECK(parameters(net).size() == 6);
+  for (const Tensor& p : parameters(net)) CHECK(p.requires_grad());
+  Tensor y = net(rand({2, 3, 3, 3}));
+  CHECK(y.shape() == std::vector<int64_t>{2, 4});
+  nn::MultiheadAttention attention(8, 2);
+  CHECK(names(attention) == "in_proj_weight in_proj_bias out_proj.weight out_proj.bias ");
+  CHECK(attention(rand({2, 5, 8}), rand({2, 7, 8}), rand({2, 7, 8})).shape() ==
+        std::vector<int64_t>{2, 5, 8});
+  nn::ConvTranspose2d up(4, 6, 2, {.stride = 2});
+  CHECK(up(rand({1, 4, 3, 3})).shape() == std::vector<int64_t>{1, 6, 6, 6});
+  CHECK(nn::Embedding(10, 3)(tensor({1, 2, 9})).shape() == std::vector<int64_t>{3, 3});
+}
+
+TEST_CASE("nn: weights are drawn within PyTorch's bounds") {
+  manual_seed(1);
+  nn::Linear l(64, 100);
+  double largest = l.weight.abs().max().item<double>(), mean = l.weight.mean().item<double>();
+  CHECK(largest <= 0.125);
+  CHECK(largest > 0.12);
+  CHECK(std::abs(mean) < 0.005);
+  CHECK(l.bias.abs().max().item<double>() <= 0.125);
+}
+
+TEST_CASE("nn: a state dict loads into another module") {
+  nn::Linear a(3, 2), b(3, 2);
+  load_state_dict(b, state_dict(a));
+  CHECK(b.weight.to_vector<float>() == a.weight.to_vector<float>());
+  CHECK(b.weight.requires_grad());
+  CHECK_THROWS_WITH_AS(load_state_dict(b, {{"weight", a.weight}}),
+                       doctest::Contains("no tensor is given for bias"), Error);
+  auto more = state_dict(a);
+  more.push_back({"extra", a.bias});
+  CHECK_THROWS_WITH_AS(load_state_dict(b, more), doctest::Contains("no tensor named extra"), Error);
+  load_state_dict(b, more, false);
+}
+
+TEST_CASE("nn: recurrent cells step as their formulas say") {
+  nn::GRUCell gru(2, 3);
+  Tensor x = tensor({{0.5, -1.0}}), h = gru(x);
+  CHECK(h.shape() == std::vector<int64_t>{1, 3});
+  // From a zero state: (1 - z) * tanh(W x + b + r * b')
+  Tensor in = x.linear(gru.weight_ih, gru.bias_ih);
+  std::vector<Tensor> i = in.chunk(3, -1), s = gru.bias_hh.unsqueeze(0).chunk(3, -1);
+  Tensor r = (i[0] + s[0]).sigmoid(), z = (i[1] + s[1]).sigmoid();
+  Tensor expected = (1 - z) * (i[2] + r * s[2]).tanh();
+  CHECK((h - expected).abs().max().item<float>() < 1e-6f);
+  nn::LSTMCell lstm(2, 3);
+  nn::LSTMCell::State one = lstm(x), two = lstm(x, one);
+  CHECK(two.h.shape() == std::vector<int64_t>{1, 3});
+  CHECK((two.c - one.c).abs().max().item<float>() > 0);
+}
+
+TEST_CASE("nn: batch norm moves its statistics only while training") {
+  nn::BatchNorm bn(2);
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 6.0}});
+  Tensor y = bn(x);
+  realize({y, bn.running_mean, bn.running_var, bn.num_batches_tracked});
+  CHECK(bn.running_mean.to_vector<float>()[0] == doctest::Approx(0.2));
+  CHECK(bn.running_var.to_vector<float>()[1] == doctest::Approx(0.9 + 0.8));
+  CHECK(bn.num_batches_tracked.item<int>() == 1);
+  eval(bn);
+  bn(x).realize();
+  CHECK(bn.num_batches_tracked.item<int>() == 1);
+}
