@@ -239,8 +239,7 @@ class Program {
 
 void run_programs(const char* device, int count, int steps) {
   int failures = 0;
-  const char* only = std::getenv("SEED");
-  for (int seed = only ? atoi(only) : 0; seed < (only ? atoi(only) + 1 : count) && failures < 3; ++seed) {
+  for (int seed = 0; seed < count && failures < 3; ++seed) {
     Program p(static_cast<uint64_t>(seed), device);
     try {
       p.run(steps);
@@ -257,10 +256,126 @@ bool soaks() { return std::getenv("MOTE_SOAK") != nullptr; }
 }  // namespace
 
 TEST_SUITE("aliasing") {
+  TEST_CASE("equal expressions are two tensors, whatever was realized") {
+    for (const char* d : devices) {
+      Tensor a = zeros({4}, on(d)), b = zeros({4}, on(d)), sum = zeros({4}, on(d)).sum();
+      a.realize();
+      a.assign(1).realize();
+      CHECK(values(b) == Values{0, 0, 0, 0});
+      CHECK(values(zeros({4}, on(d))) == Values{0, 0, 0, 0});
+      CHECK(sum.item<int64_t>() == 0);
+      Tensor x = counting(3, d), c = x * 2, e = x * 2;
+      realize(std::vector<Tensor>{c, e});
+      c.add_(1);
+      e.add_(10);
+      CHECK(values(c) == Values{1, 3, 5});
+      CHECK(values(e) == Values{10, 12, 14});
+      CHECK(values(x * 2) == Values{0, 2, 4});
+    }
+  }
+
+  TEST_CASE("a handle, a view and a detached view share; a clone does not") {
+    for (const char* d : devices) {
+      Tensor a = counting(6, d), b = a, v = a.reshape({2, 3}), w = v.t(), s = a.detach();
+      Tensor c = a.clone();
+      b.add_(10);
+      CHECK(values(w) == Values{10, 13, 11, 14, 12, 15});
+      v.realize();
+      w(0) = -1;
+      CHECK(values(a) == Values{-1, 11, 12, -1, 14, 15});
+      s(Slice(1, 3)) = 0;
+      CHECK(values(v) == Values{-1, 0, 0, -1, 14, 15});
+      CHECK(values(c) == Values{0, 1, 2, 3, 4, 5});
+    }
+  }
+
+  TEST_CASE("a write may read what it overwrites, in any order") {
+    for (const char* d : devices) {
+      for (int64_t n : {5, 1000}) {
+        Values up(static_cast<size_t>(n)), down, shifted;
+        std::iota(up.begin(), up.end(), 0);
+        down.assign(up.rbegin(), up.rend());
+        shifted = up;
+        shifted.insert(shifted.begin(), 0);
+        shifted.pop_back();
+        Tensor x = counting(n, d);
+        x.assign(x.flip(0));
+        CHECK(values(x) == down);
+        x = counting(n, d);
+        x(Slice(1, None)) = x(Slice(None, -1));
+        CHECK(values(x) == shifted);
+        x = counting(n, d);
+        x(Slice(None, -1)) = x(Slice(1, None));
+        up.erase(up.begin());
+        up.push_back(n - 1);
+        CHECK(values(x) == up);
+      }
+      Tensor m = counting(9, d).reshape({3, 3});
+      m.assign(m.t());
+      CHECK(values(m) == Values{0, 3, 6, 1, 4, 7, 2, 5, 8});
+      m.t().assign(m);
+      CHECK(values(m) == Values{0, 1, 2, 3, 4, 5, 6, 7, 8});
+      m.assign(m.sum(0));
+      CHECK(values(m) == Values{9, 12, 15, 9, 12, 15, 9, 12, 15});
+      Tensor y = counting(4, d), z = counting(4, d) + 10, old = y.clone();
+      y.assign(z);  // a swap of two
+      z.assign(old);
+      CHECK(values(z) == Values{0, 1, 2, 3});
+      CHECK(values(y) == Values{10, 11, 12, 13});
+    }
+  }
+
+  TEST_CASE("a loss asked for after the step is the loss before it") {
+    for (const char* d : devices) {
+      Tensor w = from_data(std::vector<float>{1, 2, 3}, {3}, {.device = d}).requires_grad_();
+      Tensor x = from_data(std::vector<float>{1, 1, 2}, {3}, {.device = d});
+      Tensor loss = (w * x).square().sum(), predicted = w * x;
+      loss.backward();
+      w.sub_(w.grad() * 0.5);
+      w.realize();
+      CHECK(loss.item<float>() == 41);
+      CHECK(predicted.to_vector<float>() == std::vector<float>{1, 2, 6});
+      CHECK(w.to_vector<float>() == std::vector<float>{0, 0, -9});
+      CHECK((w * x).to_vector<float>() == std::vector<float>{0, 0, -18});
+    }
+  }
+
+  TEST_CASE("random numbers keep their place in the sequence, whenever they are run") {
+    for (const char* d : devices) {
+      Options o{.device = d};
+      manual_seed(7);
+      std::vector<float> a = rand({4}, o).to_vector<float>(), b = rand({3}, o).to_vector<float>(),
+                         c = rand({4}, o).to_vector<float>();
+      manual_seed(7);
+      Tensor x = rand({4}, o), y = rand({3}, o), z = rand({4}, o), both = x + z;
+      CHECK(z.to_vector<float>() == c);
+      CHECK(x.to_vector<float>() == a);
+      CHECK(y.to_vector<float>() == b);
+      for (size_t i = 0; i < 4; ++i) CHECK(both.to_vector<float>()[i] == a[i] + c[i]);
+      CHECK(a != c);
+    }
+  }
+
+  TEST_CASE("old values outlive many writes") {
+    for (const char* d : devices) {
+      Tensor x = counting(3, d);
+      std::vector<Tensor> old;
+      for (int i = 0; i < 6; ++i) {
+        old.push_back(i % 2 ? x * 1 : x(Slice(1, 3)).clone());
+        x.add_(1);
+        if (i % 3 == 2) x.realize();
+      }
+      CHECK(values(x) == Values{6, 7, 8});
+      for (int64_t i = 5; i >= 0; --i)
+        CHECK(values(old[static_cast<size_t>(i)]) ==
+              (i % 2 ? Values{i, i + 1, i + 2} : Values{i + 1, i + 2}));
+    }
+  }
+
   TEST_CASE("random programs of views and writes, interpreted") {
-    run_programs("INTERP", soaks() ? 20000 : 20000, 30);
+    run_programs("INTERP", soaks() ? 20000 : 3000, 30);
   }
   TEST_CASE("random programs of views and writes, compiled") {
-    run_programs("CPU", soaks() ? 2000 : 400, 40);
+    run_programs("CPU", soaks() ? 2000 : 150, 40);
   }
 }

@@ -220,8 +220,7 @@ std::vector<const GoldenCase*> chosen_cases() {
   return out;
 }
 
-void run_all(const std::string& device) {
-  std::vector<const GoldenCase*> todo = chosen_cases();
+void run_all(const std::string& device, std::vector<const GoldenCase*> todo = chosen_cases()) {
   size_t agree = 0;
   for (const GoldenCase* c : todo) {
     std::string wrong = run_safely(*c, device);
@@ -267,11 +266,30 @@ void add_small_device() {
   (void)added;
 }
 
+// Without f64 its values are computed as f32: right to 24 bits, and only in f32's range.
+bool needs_doubles(const GoldenCase* c) {
+  // Their intermediate results are beyond f32.
+  if (c->name == "acosh/special" || c->name == "hypot/large") return true;
+  auto is_double = [](const auto& t) { return t.value.dtype == DType::f64; };
+  return std::ranges::any_of(c->inputs, is_double) || std::ranges::any_of(c->outputs, is_double);
+}
+
+TEST_CASE("ops: every tenth case on the interpreter of kernels, and as a device of 8 buffers") {
+  add_small_device();
+  std::vector<const GoldenCase*> all = chosen_cases(), some;
+  for (size_t i = 0; i < all.size(); i += 10) some.push_back(all[i]);
+  run_all("INTERP_PROGRAM", some);
+  std::erase_if(some, needs_doubles);
+  run_all("SMALL", some);
+}
+
 TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees with PyTorch") {
   add_small_device();
-  run_all("SMALL");
+  std::vector<const GoldenCase*> cases = chosen_cases();
+  std::erase_if(cases, needs_doubles);
+  run_all("SMALL", cases);
 }
 
 TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {

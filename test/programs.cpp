@@ -792,9 +792,15 @@ Proposal propose_realize(Maker& m, Step& s) {
   m.realized = true;
   return same(m, s);
 }
-Proposal propose_hop(Maker& m, Step& s) {
+Proposal propose_clone(Maker& m, Step& s) {
   s.in = {m.any()};
   return s.in[0] < 0 ? Proposal() : fresh(m, s);
+}
+// Elsewhere and back is another value than a clone to derivatives: no gradient is asked of it.
+Proposal propose_hop(Maker& m, Step& s) {
+  Proposal f = propose_clone(m, s);
+  if (f) f->smooth = false;
+  return f;
 }
 Proposal propose_alias(Maker& m, Step& s) {
   s.in = {m.any()};
@@ -844,7 +850,7 @@ const Row rows[] = {
     {"fill_", 1, propose_fill, [](const Given& t, const std::vector<int64_t>& n) { Tensor x = t[0]; x.fill_(n[0]); return x; }},
     {"index_put_", 1, propose_put, run_put},
     {"gradient", 6, propose_gradient, run_gradient},
-    {"clone", 1, propose_hop, [](const Given& t, const std::vector<int64_t>&) { return t[0].clone(); }},
+    {"clone", 1, propose_clone, [](const Given& t, const std::vector<int64_t>&) { return t[0].clone(); }},
     {"contiguous", 1, propose_alias, [](const Given& t, const std::vector<int64_t>&) { return t[0].contiguous(); }},
     {"detach", 1, propose_alias, [](const Given& t, const std::vector<int64_t>&) { return t[0].detach(); }},
     {"realize", 3, propose_realize, [](const Given& t, const std::vector<int64_t>&) { return t[0]; }},

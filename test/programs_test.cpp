@@ -1,6 +1,7 @@
 // Random tensor programs on the CPU, as they are, without optimisation actions and with every op
 // stored, against the reference interpreter of the unscheduled graph.
 #include "test/programs.h"
+#include "test/late_device.h"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "engine/realize.h"
 #include "runtime/device.h"
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
@@ -29,6 +31,11 @@ constexpr Variant usual[] = {{"CPU", "CPU", 0, 0, 0},
                              {"NOOPT=1", "CPU", 1, 0, 0},
                              {"NOFUSE=1", "CPU", 0, 1, 0},
                              {"INTERP", "INTERP", 0, 0, 0}};
+// Elsewhere, and by other means.
+constexpr Variant others[] = {{"LATE", "LATE", 0, 0, 0},
+                              {"INTERP_PROGRAM", "INTERP_PROGRAM", 0, 0, 0},
+                              {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
+                              {"CC=1", "CPU", 0, 0, 1}};
 
 std::span<const std::byte> bytes_of(const Storage& s) {
   auto& b = device_buffer(const_cast<Storage&>(s));
@@ -71,7 +78,7 @@ std::string compare(const Tensor& got, const Expected& e, size_t i, const progra
   HostArray a(got.dtype(), got.shape());
   if (a.count()) got.copy_out(a.bytes.data(), got.nbytes());
   const HostArray& r = e.rounded[i];
-  if (a.shape != r.shape || a.dtype != r.dtype) return "another shape or dtype";
+  if (a.shape != r.shape || a.dtype != r.dtype) return text("another shape or dtype: ", a.shape, " ", mote::name(a.dtype), " for ", r.shape, " ", mote::name(r.dtype));
   const double allowed = is_float(a.dtype) ? tolerance(e, i, fact) : 0;
   for (int64_t k = 0; k < a.count(); ++k) {
     const Scalar x = a.at(k), y = r.at(k);
@@ -151,10 +158,12 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
+  add_late_device();
   std::string device = default_device();
   int failures = 0;
   int64_t done = 0;
   for (; done < count && seconds() < budget_seconds && failures < 5; ++done) {
+    if (done % 200 == 199) clear_caches();  // a process has room for some ten thousand kernels
     Script p = programs::generate(first + static_cast<uint64_t>(done));
     for (const Variant& v : variants) {
       std::string what = trouble(p, v);
@@ -178,6 +187,14 @@ TEST_CASE("random programs give what the reference interpreter gives") {
   run_programs(1, static_cast<int64_t>(1000 * scale()), 120, usual);
 }
 
+TEST_CASE("random programs on a late device, as interpreted kernels and through C") {
+  run_programs(500'000, static_cast<int64_t>(30 * scale()), 60, others);
+}
+
 TEST_CASE("many random programs" * doctest::test_suite("soak")) {
   run_programs(1'000'000, static_cast<int64_t>(20000 * scale()), 3600, usual);
+}
+
+TEST_CASE("many random programs by other means" * doctest::test_suite("soak")) {
+  run_programs(2'000'000, static_cast<int64_t>(1000 * scale()), 1800, others);
 }

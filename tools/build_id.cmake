@@ -11,8 +11,9 @@ endforeach()
 string(SHA256 id "${text}")
 string(SUBSTRING ${id} 0 32 id)
 file(CONFIGURE OUTPUT ${OUT} CONTENT [[
+#include "base/build_id.h"
+
 namespace mote {
-const char* build_id();
 const char* build_id() { return "${id}"; }
 }  // namespace mote
 ]])

@@ -170,6 +170,7 @@ struct LlamaConfig {  // Llama 3 8B
   int64_t features = 4096, layers = 32, heads = 32, kv_heads = 8, hidden = 14336;
   int64_t vocabulary = 128256, context = 8192;
   double norm_eps = 1e-5, rope_theta = 500000;
+  bool joint = false;  // one matrix for queries, keys and values: fewer kernels, other names
   Options options = {};
 };
 LlamaConfig llama3_8b();
@@ -192,9 +193,13 @@ struct KvCache {
 
 struct LlamaBlock {
   struct Attention {
-    nn::Linear wq, wk, wv, wo;
+    nn::Linear wq, wk, wv, wqkv, wo;  // either three or the joint one
     int64_t heads = 1, kv_heads = 1;
-    MOTE_FIELDS(wq, wk, wv, wo)
+    MOTE_FIELDS(wq, wk, wv, wqkv, wo)
+    struct Projected {
+      Tensor q, k, v;  // (batch, length, heads, features)
+    };
+    Projected project(const Tensor& x) const;
     Tensor operator()(const Tensor& x, const RotaryTable&) const;  // causal, no cache
     Tensor operator()(const Tensor& x, const RotaryTable&, KvCache&, const Size& position) const;
   };

@@ -121,11 +121,16 @@ uint64_t code_flags_hash() {
 
 void read_short_flag_names() { short_names = true; }
 
+static std::string padded(std::string word, size_t width) {
+  if (word.size() < width) word.resize(width, ' ');
+  return word;
+}
+
 std::string flags_help() {
   std::string out;
   for (const FlagRow& row : rows())
-    out += text("  ", row.name, std::string(12 - std::string(row.name).size(), ' '),
-                row.value.empty() ? "-" : row.value, "  ", row.doc, "\n");
+    out += text("  ", padded(row.name, 12), padded(row.value.empty() ? "-" : row.value, 6), row.doc,
+                "\n");
   return out;
 }
 

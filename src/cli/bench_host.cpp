@@ -127,6 +127,7 @@ Measure llama8b_decode() {
 
 Measure llama405b(bool train) {
   models::LlamaConfig config = models::llama3_405b();
+  config.joint = true;
   config.options = {DType::bf16, "NULL"};
   models::Llama net(config);
   Tensor tokens = input({1, 8192}, DType::i64), next = input(8192, DType::i64);

@@ -7,4 +7,5 @@ struct Arguments {
   char** values;
 };
 
-int run_bench(Arguments);  // bench_host.cpp
+int run_bench(Arguments);    // bench_host.cpp
+int run_devices(Arguments);  // devices.cpp

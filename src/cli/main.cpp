@@ -1,13 +1,12 @@
 // The command-line program. A command is one row of `commands`.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 
+#include "base/build_id.h"
+#include "base/flags.h"
 #include "cli/commands.h"
-
-namespace mote {
-const char* build_id();
-}
 
 namespace {
 
@@ -24,16 +23,18 @@ int print_version(Arguments) {
   return 0;
 }
 
-int print_devices(Arguments) {
-  std::printf("no devices yet\n");
+int print_flags(Arguments) {
+  std::printf("Set NAME=value, or MOTE_NAME=value, in the environment. Name, default, meaning:\n%s",
+              mote::flags_help().c_str());
   return 0;
 }
 
 constexpr Command commands[] = {
-    {"bench",   "`bench host`: host time of known networks against their bars",          run_bench    },
-    {"devices", "the devices found on this machine, and why the others were not", print_devices},
-    {"version", "the version and the build",                                      print_version},
-    {"help",    "this text",                                                      print_help   },
+    {"bench",   "`bench host`: host time of known networks against their bars",            run_bench    },
+    {"devices", "the devices of this machine, or why not [--json]",                        run_devices  },
+    {"flags",   "the settings read from the environment",                                  print_flags  },
+    {"version", "the version and the build",                                               print_version},
+    {"help",    "this text",                                                               print_help   },
 };
 
 int print_help(Arguments) {
@@ -54,13 +55,18 @@ int run(Arguments args) {
   if (name == "--version") name = "version";
   for (const Command& command : commands)
     if (command.name == name) return command.run({args.count - 1, args.values + 1});
-  std::fprintf(stderr, "mote: no command '%s'; `mote help` lists them\n", args.values[0]);
+  std::string known;
+  for (const Command& command : commands)
+    known += (known.empty() ? "" : ", ") + std::string(command.name);
+  std::fprintf(stderr, "mote: no command '%s'; there are %s (`mote help` says more)\n",
+               args.values[0], known.c_str());
   return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  mote::read_short_flag_names();
   try {
     return run({argc - 1, argv + 1});
   } catch (const std::exception& error) {

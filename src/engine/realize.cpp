@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -81,6 +82,9 @@ class Request {
         goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
       return;
     }
+    // The elements in memory are the same in any shape; what is below may be stored already.
+    while (node->is(Op::Reshape) && !node->shape->symbolic && !node->src(0)->shape->symbolic)
+      node = Ref(node->src(0));
     goals_.push_back(value_goal(node, impl.device, t));
   }
 
@@ -299,9 +303,11 @@ class Runner {
   Runner(const CompiledPlan& plan, const FlatInputs& inputs, Device& device)
       : plan_(plan), inputs_(inputs), device_(device) {}
 
+  // All memory is taken before anything runs: an error leaves every tensor as it was.
   void run() {
     for (auto [id, bytes] : plan_.arenas)
       if (bytes) arenas_[id] = MemoryBlock::allocate(on(id), bytes, "temporaries");
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) memory_of(static_cast<int>(i));
     for (const CompiledStep& step : plan_.steps) step.kernel ? launch(step) : copy(step);
   }
 
@@ -402,15 +408,25 @@ std::span<const std::byte> bytes_of(const Storage& s) {
   return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
 }
 
+std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
+  return interpret(roots, {bytes_of, false});
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has none left to ",
+                               "interpret this graph"));
+}
+
 void interpret_goals(std::vector<Goal>& goals) {
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
-  std::vector<HostArray> arrays = interpret(roots, {bytes_of, false});
-  for (size_t i = 0; i < goals.size(); ++i) {
-    UOp leaf = goals[i].effect;
+  std::vector<HostArray> arrays = interpret_in_memory(roots);
+  std::vector<DeviceBuffer*> written;
+  for (UOp leaf : roots) {
     while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
-    auto& b = device_buffer(*leaf->arg.storage);
-    b.ensure_memory("tensor");
+    written.push_back(&device_buffer(*leaf->arg.storage));
+    written.back()->ensure_memory("tensor");
+  }
+  for (size_t i = 0; i < goals.size(); ++i) {
+    DeviceBuffer& b = *written[i];
     mote::device(b.device)
         .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens(true))
         .wait();
@@ -441,21 +457,39 @@ Ref next_version(UOp node) {
   return tensor_graph::buffer(s);
 }
 
+// Does nothing but the tensors asking for it know the value? Others are handles and pending graphs,
+// of any thread: equal expressions are one node.
+bool is_asked_only(const Goal& g, int times_asked) {
+  if (!g.buffer || !g.tensor.defined()) return false;
+  UOp n = g.tensor.impl()->value;
+  for (; has(n->op, Movement) && n != g.node; n = n->src(0))
+    if (n->refs.load(std::memory_order_acquire) != 1) return false;
+  constexpr uint32_t held_per_goal = 3;  // by the goal, its Store and the tensor
+  return n == g.node && n->refs.load(std::memory_order_acquire) ==
+                            held_per_goal * static_cast<uint32_t>(times_asked);
+}
+
+// A value known to others is realized for them too, and its buffer never written: the tensor gets
+// storage of its own when it is (tensor/impl.h). Otherwise the buffer is the tensor's.
 void settle(std::vector<Goal>& goals) {
   std::vector<UOp> nodes;
-  for (const Goal& g : goals) nodes.push_back(g.node);
-  std::vector<bool> hides_leaves = depend_on_leaves(nodes);
-  size_t i = 0;
-  for (Goal& g : goals) {
-    bool value = static_cast<bool>(g.buffer);
+  std::unordered_map<const Node*, int> asked;
+  for (const Goal& g : goals) {
+    nodes.push_back(g.node);
+    ++asked[g.node.get()];
+  }
+  std::vector<bool> hides_leaves = depend_on_leaves(nodes), own;
+  for (const Goal& g : goals) own.push_back(is_asked_only(g, asked[g.node.get()]));
+  for (size_t i = 0; i < goals.size(); ++i) {
+    Goal& g = goals[i];
     Ref held = next_version(g.effect);
-    held->arg.storage->from_graph = hides_leaves[i++] && !held->arg.storage->requires_grad;
-    tensor_graph::set_realized(g.node, held);
+    held->arg.storage->from_graph = hides_leaves[i] && !held->arg.storage->requires_grad;
+    if (!own[i]) tensor_graph::set_realized(g.node, held);
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
-    if (value) {
+    if (g.buffer) {
       impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
-      impl.stored = true;
+      impl.stored = own[i];
     } else {
       node_of(impl);  // resolves to the buffer
     }

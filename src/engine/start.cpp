@@ -1,6 +1,7 @@
 // Hooks the front end to the runtime when the library is loaded.
 #include <cstring>
 
+#include "base/error.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -13,17 +14,19 @@ Storage* make_empty(uint8_t device, DType dtype, int64_t count) {
 }
 
 Storage* make_from_bytes(uint8_t device_id, DType dtype, int64_t count, const void* bytes) {
-  auto* b = new DeviceBuffer(device_id, dtype, count);
+  auto b = std::make_unique<DeviceBuffer>(device_id, dtype, count);
   Device& d = device(device_id);
   b->ensure_memory("tensor");
   if (d.holds_data()) d.copy_in(b->memory->data(), bytes, b->bytes(), {}).wait();
-  return b;
+  return b.release();
 }
 
 Storage* make_from_blob(uint8_t device_id, DType dtype, int64_t count, void* data,
                         void (*deleter)(void*), void* context) {
+  Device& d = device(device_id);
+  check(d.on_host(), "[from_blob] the device ", d.name(), " cannot use memory of the host");
   auto* b = new DeviceBuffer(device_id, dtype, count);
-  b->memory = MemoryBlock::borrow(device(device_id), data, b->bytes(), deleter, context);
+  b->memory = MemoryBlock::borrow(d, data, b->bytes(), deleter, context);
   return b;
 }
 

@@ -1,5 +1,6 @@
 // The members of Tensor that run things and give values to the host.
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "engine/realize.h"
@@ -26,6 +27,13 @@ void realize(const std::vector<Tensor>& tensors, Loc where) {
   realize(std::span<const Tensor>(tensors));
 }
 
+static std::vector<std::byte> host_memory(int64_t bytes) try {
+  return std::vector<std::byte>(static_cast<size_t>(bytes));
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has no ", bytes,
+                               " bytes left for the values"));
+}
+
 // The elements in row-major order; views are gathered into a buffer of their own first.
 static std::vector<std::byte> read_bytes(const Tensor& t) {
   start_engine();
@@ -33,8 +41,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   Tensor plain = impl.base.defined() ? make_value(node_of(t), impl.device) : t;
   expect(!shape_of(t).symbolic, "a tensor of symbolic shape ", shape_of(t),
          " has no fixed number of values");
-  std::vector<std::byte> out(static_cast<size_t>(t.nbytes()));
-  if (out.empty()) return out;
+  if (t.nbytes() == 0) return {};
   if (impl.base.defined()) plain = make_value(prim::contiguous(node_of(t)), impl.device);
   mote::realize({plain});
   UOp leaf = node_of(plain);
@@ -45,6 +52,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
     fail(ErrorKind::User, text("[", current_method(), "] the device ", device.name(),
                                " holds no data to read back"));
   buffer.ensure_memory("tensor");
+  std::vector<std::byte> out = host_memory(t.nbytes());
   device.copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false)).wait();
   return out;
 }

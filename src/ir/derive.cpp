@@ -65,6 +65,8 @@ Interval bits(Op op, Interval a, Interval b, DType d) {
     if (a.lo == a.hi && b.lo == b.hi) return {a.lo ^ b.lo, a.lo ^ b.lo};
     return {0, 1};
   }
+  if (op == Op::And && a.lo < 0 && b.lo >= 0) return {0, b.hi};
+  if (op == Op::And && b.lo < 0 && a.lo >= 0) return {0, a.hi};
   if (a.lo < 0 || b.lo < 0) return whole(d);
   if (op == Op::And) return {0, std::min(a.hi, b.hi)};
   return {op == Op::Or ? std::max(a.lo, b.lo) : 0, mask_above(std::max(a.hi, b.hi))};
@@ -83,15 +85,17 @@ Interval compare(Op op, const Node* a, const Node* b) {
 }
 
 Interval shift(Op op, Interval a, Interval b, DType d) {
-  if (b.lo < 0 || b.hi >= row(d).bits || a.lo < 0 || !bounded(a)) return whole(d);
-  if (op == Op::Shl) return {a.lo << static_cast<int>(b.lo), a.hi << static_cast<int>(b.hi)};
-  return {a.lo >> static_cast<int>(b.hi), a.hi >> static_cast<int>(b.lo)};
+  if (b.lo < 0 || b.hi >= row(d).bits || !bounded(a)) return whole(d);
+  const int least = static_cast<int>(b.lo), most = static_cast<int>(b.hi);
+  if (op == Op::Shl) return {a.lo << (a.lo < 0 ? most : least), a.hi << (a.hi < 0 ? least : most)};
+  return {a.lo >> (a.lo < 0 ? least : most), a.hi >> (a.hi < 0 ? most : least)};
 }
 
 Interval integer_divide(Op op, Interval a, Interval b, DType d) {
-  if (a.lo < 0 || b.lo <= 0) return whole(d);
-  if (op == Op::IDiv) return {a.lo / b.hi, a.hi / b.lo};
-  return a.hi < b.lo ? a : Interval{0, std::min(a.hi, b.hi - 1)};
+  if (b.lo <= 0 || (a.lo < 0 && !bounded(a))) return whole(d);
+  if (op == Op::IDiv) return {a.lo / (a.lo < 0 ? b.lo : b.hi), a.hi / (a.hi < 0 ? b.hi : b.lo)};
+  if (a.lo > -b.lo && a.hi < b.lo) return a;
+  return {a.lo < 0 ? std::max(a.lo, 1 - b.hi) : 0, a.hi > 0 ? std::min(a.hi, b.hi - 1) : 0};
 }
 
 Interval product(Interval a, Interval b) {

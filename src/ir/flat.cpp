@@ -34,6 +34,12 @@ class Writer {
   uint32_t count_ = 0;
 };
 
+// A Store's target, movement down to a version, says where to write: what that view was realized to
+// does not stand for it.
+bool names_place(UOp user, uint32_t source, bool user_is_place) {
+  return source == 0 && (user->is(Op::Store) || user_is_place);
+}
+
 }  // namespace
 
 Flat flatten_graph(UOp root) {
@@ -50,11 +56,15 @@ Flat flatten_graph(UOp root) {
 
 Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   Writer out;
-  std::unordered_map<const Node*, uint32_t> number;
+  std::unordered_map<const Node*, uint32_t> number, place_number;
   std::unordered_map<const Storage*, uint32_t> slots;
-  std::vector<std::pair<UOp, bool>> stack;
+  struct Visit {
+    UOp node;
+    bool place, ready;
+  };
+  std::vector<Visit> stack;
   std::vector<uint32_t> src;
-  auto write = [&](UOp n) -> uint32_t {
+  auto write = [&](UOp n, bool place) -> uint32_t {
     if (n->is(Op::Buffer)) {
       const Storage* s = n->arg.storage;
       auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
@@ -72,24 +82,28 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
     }
     src.clear();
-    for (Node* s : n->src()) src.push_back(number.at(s));
+    for (uint32_t i = 0; i < n->nsrc; ++i)
+      src.push_back((names_place(n, i, place) ? place_number : number).at(n->src(i).get()));
     return out.add(n->op, n->dtype, n->arg, src, n->provenance);
   };
-  for (UOp root : roots) stack.emplace_back(root, false);
+  for (UOp root : roots) stack.push_back({root, false, false});
   std::reverse(stack.begin(), stack.end());
   while (!stack.empty()) {
-    auto [n, ready] = stack.back();
+    auto [n, asked_as_place, ready] = stack.back();
     stack.pop_back();
-    if (number.count(n.get())) continue;
-    UOp stand = forward(n);
+    auto& numbers = asked_as_place ? place_number : number;
+    if (numbers.count(n.get())) continue;
+    const bool place = asked_as_place && has(n->op, Movement);
+    UOp stand = place ? n : forward(n);
     if (!ready) {
-      stack.emplace_back(n, true);
-      if (stand != n) stack.emplace_back(stand, false);
+      stack.push_back({n, asked_as_place, true});
+      if (stand != n) stack.push_back({stand, false, false});
       else if (!n->is(Op::Buffer))
-        for (uint32_t i = n->nsrc; i-- > 0;) stack.emplace_back(n->src(i), false);
+        for (uint32_t i = n->nsrc; i-- > 0;)
+          stack.push_back({n->src(i), names_place(n, i, place), false});
       continue;
     }
-    number[n.get()] = stand != n ? number.at(stand.get()) : write(n);
+    numbers[n.get()] = stand != n ? number.at(stand.get()) : write(n, place);
   }
   src.clear();
   for (UOp root : roots) src.push_back(number.at(root.get()));

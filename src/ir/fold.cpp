@@ -23,8 +23,8 @@ bool all_const(const Parts& p) {
   return true;
 }
 
-Folded existing(Node* n) { return {n, {}, false}; }
-Folded literal(int64_t v) { return {nullptr, Arg::of(v), false}; }
+Folded existing(Node* n) { return {n, {}}; }
+Folded literal(int64_t v) { return {nullptr, Arg::of(v)}; }
 
 // Index arithmetic is exact: a constant that does not fit stays unfolded.
 bool overflows(const Parts& p) {
@@ -76,11 +76,7 @@ Folded fold_binary(const Parts& p) {
       break;
     default: break;
   }
-  if (!has(p.op, Commutes)) return {};
-  // Constants stand right; the rest is ordered by hash so that equal values meet.
-  bool swap = a->op == Op::Const ? b->op != Op::Const
-                                 : b->op != Op::Const && b->hash < a->hash;
-  return {nullptr, {}, swap};
+  return {};
 }
 
 Folded fold_any(const Parts& p) {
@@ -96,7 +92,14 @@ Folded fold_any(const Parts& p) {
 
 }  // namespace
 
-Folded fold(const Parts& p) {
+bool wants_swap(const Parts& p) {
+  if (!has(p.op, Commutes)) return false;
+  const Node *a = p.src[0], *b = p.src[1];
+  if (a->op == Op::Const) return b->op != Op::Const;
+  return b->op != Op::Const && b->hash < a->hash;
+}
+
+Folded fold(const Parts& p, const Derived& d) {
   bool scalars = true;
   for (const Node* s : p.src) scalars &= s->shape && s->shape->dims.empty();
   if (p.op != Op::Where && p.dtype == DType::index)
@@ -105,9 +108,8 @@ Folded fold(const Parts& p) {
   if (scalars && !has(p.op, Curve) && all_const(p) && !overflows(p)) {
     Scalar args[3];
     for (size_t i = 0; i < p.src.size(); ++i) args[i] = scalar_of(p.src[i]);
-    return {nullptr, arg_of(eval(p.op, p.dtype, {args, p.src.size()})), false};
+    return {nullptr, arg_of(eval(p.op, p.dtype, {args, p.src.size()}))};
   }
-  Derived d = derive(p);
   if (scalars && d.lo == d.hi && !is_float(p.dtype) && p.dtype != DType::u64 && d.lo > INT64_MIN &&
       d.lo < INT64_MAX && !(d.flags & Node::kPoisoned))
     return literal(d.lo);

@@ -7,12 +7,15 @@
 
 namespace mote {
 
-// What to make instead of the parts given.
+// Whether the two sources of a commuting op stand in the wrong order: constants are right, the rest
+// is ordered by hash so that equal values meet.
+bool wants_swap(const Parts& parts);
+
+// What to make instead of the parts given; nothing: the node as it is.
 struct Folded {
   Node* existing = nullptr;      // this node
   std::optional<Arg> literal;    // or a Const of the parts' dtype with this value
-  bool swap = false;             // or the same op with its two sources exchanged
 };
-Folded fold(const Parts& parts);
+Folded fold(const Parts& parts, const Derived& derived);
 
 }  // namespace mote

@@ -157,15 +157,16 @@ static const Shape* arena_shape(Arena& a, const Parts& p) {
   return a.intern_shape(derive_shape(p));
 }
 
-UOp Arena::make_raw(const Parts& p) {
-  ++made_;
-  uint64_t hash = structural_hash(p);
-  Impl& m = *impl_;
-  for (Node* n = m.buckets[hash & (m.buckets.size() - 1)]; n; n = n->next)
+Node* Arena::find(const Parts& p, uint64_t hash) const {
+  for (Node* n = impl_->buckets[hash & (impl_->buckets.size() - 1)]; n; n = n->next)
     if (matches(n, hash, p)) return n;
-  ArenaScope scope(*this);
+  return nullptr;
+}
+
+UOp Arena::insert(const Parts& p, uint64_t hash, const Derived& d) {
+  Impl& m = *impl_;
+  ArenaScope scope(*this);  // a symbolic shape makes nodes
   const Shape* shape = arena_shape(*this, p);
-  Derived d = derive(p);
   auto* n = reinterpret_cast<Node*>(m.allocate(node_bytes(p.src.size())));
   fill(n, hash, p, d, shape, next_id_++);
   n->provenance = p.src.empty() ? 0 : p.src[0]->provenance;
@@ -176,18 +177,32 @@ UOp Arena::make_raw(const Parts& p) {
   return n;
 }
 
+UOp Arena::make_raw(const Parts& p) {
+  ++made_;
+  uint64_t hash = structural_hash(p);
+  if (Node* known = find(p, hash)) return known;
+  return insert(p, hash, derive(p));
+}
+
 UOp Arena::make(Op op, DType dtype, std::span<Node* const> src, Arg arg) {
   Parts p{op, dtype, src, arg};
   if (op == Op::Copy && src[0]->device == kNoDevice) return UOp(src[0]);  // it is everywhere
   if (!has(op, Alu)) return make_raw(p);
-  Folded f = fold(p);
+  Node* swapped[2];
+  if (wants_swap(p)) {
+    swapped[0] = src[1];
+    swapped[1] = src[0];
+    p.src = swapped;
+  }
+  // What is there already was folded when it was made.
+  ++made_;
+  uint64_t hash = structural_hash(p);
+  if (Node* known = find(p, hash)) return known;
+  Derived d = derive(p);
+  Folded f = fold(p, d);
   if (f.existing) return f.existing;
   if (f.literal) return make_raw({Op::Const, dtype, {}, *f.literal});
-  if (f.swap) {
-    Node* swapped[] = {src[1], src[0]};
-    return make_raw({op, dtype, swapped, arg});
-  }
-  return make_raw(p);
+  return insert(p, hash, d);
 }
 
 void Arena::reset() {
@@ -385,7 +400,7 @@ Ref make(Op op, DType dtype, std::span<const Ref> src, Arg arg) {
   if (dtype == DType::index && has(op, Alu) && std::ranges::all_of(nodes, [](const Node* n) {
         return n->shape->dims.empty();
       })) {
-    Folded f = fold(p);
+    Folded f = fold(p, derive(p));
     if (f.existing) return Ref(UOp(f.existing));
     if (f.literal) return make_shared({Op::Const, dtype, {}, *f.literal});
   }

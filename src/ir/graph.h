@@ -17,6 +17,14 @@ struct Parts {
   Arg arg;
 };
 
+// Derived attributes of a node about to be made; the same code serves both graphs.
+struct Derived {
+  int64_t lo, hi;
+  uint64_t ranges;
+  uint8_t device;
+  uint8_t flags;
+};
+
 // An arena of nodes for one thread. Reset drops all nodes at once and keeps the memory.
 // Construction folds exact trivia (ir/fold.h), so `make` may return another node than asked for.
 class Arena {
@@ -33,7 +41,8 @@ class Arena {
 
  private:
   struct Impl;
-  friend struct ArenaAccess;
+  Node* find(const Parts& parts, uint64_t hash) const;
+  UOp insert(const Parts& parts, uint64_t hash, const Derived& derived);
   std::unique_ptr<Impl> impl_;
   uint32_t next_id_ = 0;
   uint64_t made_ = 0;
@@ -66,13 +75,6 @@ void set_realized(const Ref& node, const Ref& buffer);
 UOp realized_in(UOp node);
 }  // namespace tensor_graph
 
-// Derived attributes of a node about to be made; the same code serves both graphs.
-struct Derived {
-  int64_t lo, hi;
-  uint64_t ranges;
-  uint8_t device;
-  uint8_t flags;
-};
 Derived derive(const Parts& parts);
 // The dims of the result; used by tensor-level ops. Throws User errors on impossible shapes.
 std::vector<Dim> derive_shape(const Parts& parts);

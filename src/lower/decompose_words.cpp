@@ -1,4 +1,5 @@
 // 64-bit integers on targets without them: every value is two u32 words.
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
@@ -134,8 +135,10 @@ class WordSplitter {
  public:
   UOp run(UOp body) {
     std::vector<UOp> order = toposort(body);
-    for (UOp n : order)
+    for (UOp n : order) {
       if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
+      grow_far(n);
+    }
     for (UOp n : order) {
       Words now = split(n);
       for (UOp w : {now.lo, now.hi})
@@ -154,6 +157,7 @@ class WordSplitter {
   }
 
   Words split(UOp n) {
+    if (is_index_in_memory(n)) return {stored_index(n), {}};
     switch (n->op) {
       case Op::Param: return {is_wide(n->dtype) ? doubled(n) : n, {}};
       case Op::Index: return is_wide(n->dtype) ? places(n) : rebuilt(n);
@@ -215,11 +219,17 @@ class WordSplitter {
     return {n->is(Op::Eq) ? equal(a, b) : less(a, b, is_signed(n->src(0)->dtype)), {}};
   }
 
+  static bool is_index_in_memory(UOp n) {
+    if (n->is(Op::Store)) return n->src(0)->dtype == DType::index;
+    return n->dtype == DType::index && OpSet{Op::Param, Op::Index, Op::Load}.has(n->op);
+  }
+
   Words converted(UOp n) const {
     const DType from = n->src(0)->dtype, to = n->dtype;
     Words x = at(n->src(0));
     if (is_wide(from) && is_wide(to)) return x;
     if (is_wide(to)) return widened(x.lo);
+    if (!is_wide(from) && to == DType::index && is_int(from)) return {position(x.lo), {}};
     if (!is_wide(from)) return rebuilt(n);
     if (is_float(to)) {
       if (is_short(n->src(0))) return {cast(x.lo, to), {}};
@@ -228,10 +238,35 @@ class WordSplitter {
       return {cast(where(negative, -f, f), to), {}};
     }
     if (to != DType::index) return {cast(x.lo, to), {}};
-    // A position beyond 32 bits stays out of every array's bounds.
     UOp fits = eq(x.hi, sign_extended(x.lo).hi);
     UOp beyond = word_where(is_negative(x), INT32_MIN, INT32_MAX);
-    return {cast(as_signed(where(fits, x.lo, beyond)), to), {}};
+    return {position(as_signed(where(fits, x.lo, beyond))), {}};
+  }
+  // Positions beyond every size that the kernel knows are all alike: out of bounds. Brought near,
+  // they leave room for sums in 32 bits.
+  void grow_far(UOp n) {
+    int64_t size = 0;
+    if (n->is(Op::Const) && n->dtype == DType::index) size = std::max(n->arg.i, -(n->arg.i + 1));
+    if (n->is(Op::Var)) size = n->hi;
+    if (n->is(Op::Param)) size = n->ints(1);
+    while (far_ < 2 * std::min(size, kFarthest / 2)) far_ *= 2;
+  }
+  UOp position(UOp x) const {
+    if (x->hi > far_) x = binary(Op::Min, x, constant(x->dtype, far_));
+    if (x->lo < -far_) x = binary(Op::Max, x, constant(x->dtype, -far_));
+    return cast(x, DType::index);
+  }
+
+  // Indices in memory are words too.
+  UOp stored_index(UOp n) const {
+    std::vector<UOp> src;
+    for (Node* s : n->src()) src.push_back(at(UOp(s)).lo);
+    if (n->is(Op::Store)) {
+      src[1] = cast(src[1], DType::i32);
+      return make(Op::Store, DType::none, src);
+    }
+    UOp word = make(n->op, DType::i32, src, n->arg);
+    return n->is(Op::Load) ? position(word) : word;
   }
   static Words widened(UOp x) {
     if (is_float(x->dtype)) return from_float(x);
@@ -346,6 +381,8 @@ class WordSplitter {
 
   std::unordered_map<const Node*, Words> done_;
   uint64_t slots_ = 0;
+  static constexpr int64_t kFarthest = int64_t{1} << 30;
+  int64_t far_ = 2;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "algebra/algebra.h"
 #include "lower/lower.h"
-#include "ir/print.h"
 
 namespace mote {
 
@@ -54,12 +53,32 @@ UOp insert_loads(UOp body) {
   return done.at(body.get());
 }
 
+namespace {
+
+// Sums and products are right in 32 bits if their result is, whatever they are made of.
+bool may_wrap_below(UOp n) {
+  return n->dtype == DType::index &&
+         (OpSet{Op::Add, Op::Mul, Op::Neg, Op::Where}.has(n->op) ||
+          (n->is(Op::Shl) && is_const(n->src(1))));
+}
+
+// All positions are below the size of their memory where they are used, so only indices that
+// something else depends on need to fit.
+bool fits_narrow(std::span<const UOp> order) {
+  for (UOp n : order) {
+    if (n->is(Op::Param) && n->ints(1) > INT32_MAX) return false;
+    if (n->is(Op::Index) || may_wrap_below(n)) continue;
+    for (const Node* s : n->src())
+      if (s->dtype == DType::index && (s->lo < INT32_MIN || s->hi > INT32_MAX)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 UOp choose_index_width(UOp body, const Target& target) {
   std::vector<UOp> order = toposort(body);
-  bool narrow = true;
-  for (UOp n : order)
-    if (n->dtype == DType::index) { bool ok = n->lo >= INT32_MIN && n->hi <= INT32_MAX; narrow &= ok; if (!ok && getenv("DBG")) fprintf(stderr, "WIDE %s [%ld %ld]\n%s\n", name(n->op), (long)n->lo, (long)n->hi, print(n).c_str()); }
-  DType width = narrow && !target.has(DType::i64) ? DType::i32 : DType::i64;
+  DType width = !target.has(DType::i64) && fits_narrow(order) ? DType::i32 : DType::i64;
   std::unordered_map<const Node*, Node*> done;
   std::vector<Node*> src;
   for (UOp n : order) {

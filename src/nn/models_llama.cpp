@@ -42,10 +42,18 @@ Tensor RotaryTable::rotate(const Tensor& x, const Size& position) const {
   return stack({a * c - b * s, a * s + b * c}, -1).flatten(-2).to(x.dtype());
 }
 
+LlamaBlock::Attention::Projected LlamaBlock::Attention::project(const Tensor& x) const {
+  auto split = [](const Tensor& y, int64_t n) { return y.unflatten(-1, {n, -1}); };
+  if (!wqkv.weight.defined())
+    return {split(wq(x), heads), split(wk(x), kv_heads), split(wv(x), kv_heads)};
+  Tensor all = split(wqkv(x), heads + 2 * kv_heads);
+  return {all.narrow(2, 0, heads), all.narrow(2, heads, kv_heads),
+          all.narrow(2, heads + kv_heads, kv_heads)};
+}
+
 Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& table) const {
-  Tensor q = table.rotate(wq(x).unflatten(-1, {heads, -1}), 0);
-  Tensor k = table.rotate(wk(x).unflatten(-1, {kv_heads, -1}), 0);
-  Tensor v = wv(x).unflatten(-1, {kv_heads, -1});
+  Projected p = project(x);
+  Tensor q = table.rotate(p.q, 0), k = table.rotate(p.k, 0), v = p.v;
   Tensor mixed = q.transpose(1, 2).scaled_dot_product_attention(
       k.transpose(1, 2), v.transpose(1, 2), {.is_causal = true, .enable_gqa = heads != kv_heads});
   return wo(mixed.transpose(1, 2).flatten(2));
@@ -54,10 +62,10 @@ Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& tab
 Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& table, KvCache& cache,
                                          const Size& position) const {
   int64_t length = x.size(1);
-  Tensor q = table.rotate(wq(x).unflatten(-1, {heads, -1}), position);
-  Tensor k = table.rotate(wk(x).unflatten(-1, {kv_heads, -1}), position);
-  cache.keys.narrow(1, position, length).assign(k);
-  cache.values.narrow(1, position, length).assign(wv(x).unflatten(-1, {kv_heads, -1}));
+  Projected p = project(x);
+  Tensor q = table.rotate(p.q, position);
+  cache.keys.narrow(1, position, length).assign(table.rotate(p.k, position));
+  cache.values.narrow(1, position, length).assign(p.v);
   Size so_far = position + Size(length);
   Tensor keys = cache.keys.narrow(1, 0, so_far).transpose(1, 2);
   Tensor values = cache.values.narrow(1, 0, so_far).transpose(1, 2);
@@ -84,14 +92,19 @@ Llama::Llama(const LlamaConfig& c) : config(c) {
   auto linear = [&](int64_t in, int64_t out) { return nn::Linear(in, out, false, o); };
   auto make_norm = [&] { return nn::RMSNorm(c.features, c.norm_eps, o); };
   tok_embeddings = nn::Embedding(c.vocabulary, c.features, o);
-  for (int64_t i = 0; i < c.layers; ++i)
-    layers.push_back({{linear(c.features, c.features), linear(c.features, kv),
-                       linear(c.features, kv), linear(c.features, c.features), c.heads,
-                       c.kv_heads},
+  for (int64_t i = 0; i < c.layers; ++i) {
+    LlamaBlock::Attention a;
+    a.heads = c.heads, a.kv_heads = c.kv_heads;
+    if (c.joint) a.wqkv = linear(c.features, c.features + 2 * kv);
+    else a.wq = linear(c.features, c.features), a.wk = linear(c.features, kv),
+      a.wv = linear(c.features, kv);
+    a.wo = linear(c.features, c.features);
+    layers.push_back({a,
                       {linear(c.features, c.hidden), linear(c.hidden, c.features),
                        linear(c.features, c.hidden)},
                       make_norm(),
                       make_norm()});
+  }
   norm = make_norm();
   output = linear(c.features, c.vocabulary);
   rotary = RotaryTable(c.context, head, c.rope_theta, o);

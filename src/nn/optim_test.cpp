@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <mote/error.h>
 #include <mote/optim.h>
 
 #include <cmath>

@@ -49,6 +49,13 @@ std::vector<Action> parse_actions(std::string_view given) {
 
 namespace {
 
+// What changes no fold of values like this one: of indices their bound, so that intervals stay small.
+UOp neutral(Op op, UOp value) {
+  if (value->dtype == DType::index && op == Op::Max) return index(value->lo);
+  if (value->dtype == DType::index && op == Op::Min) return index(value->hi);
+  return fold_identity(op, value->dtype);
+}
+
 // Replaces range r by an expression of `ranges` everywhere; `inside`, where given, says which of
 // the new positions exist.
 class RangeChange {
@@ -89,7 +96,7 @@ class RangeChange {
     if (inside_ && n->is(Op::Index) && depends(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Reduce) && replaced)
-      src[0] = where(inside_, src[0], fold_identity(static_cast<Op>(n->ints(0)), n->dtype));
+      src[0] = where(inside_, src[0], neutral(static_cast<Op>(n->ints(0)), src[0]));
     return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
   }
 };

@@ -197,6 +197,8 @@ bool c_compiler_available(std::string* why_not) {
   return false;
 }
 
+std::string c_compiler_name() { return compiler().version; }
+
 std::string c_compiler_version() {
   if (compiler().path.empty()) return "";
   std::string out = compiler().path + " " + compiler().version;

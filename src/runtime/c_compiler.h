@@ -12,6 +12,9 @@ namespace mote {
 // Asks once.
 bool c_compiler_available(std::string* why_not = nullptr);
 
+// The first line of --version, for people. Empty if not available.
+std::string c_compiler_name();
+
 // Path, first line of --version and the flags used: what a cache key must hold. Empty if not
 // available. (The flags say -march=native: the key also needs cpu_info().model and features.)
 std::string c_compiler_version();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/build_id.h"
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/threads.h"
@@ -17,8 +18,6 @@
 
 namespace mote {
 
-const char* build_id();
-
 namespace {
 
 using KernelFunction = void(void** buffers, const int64_t* vars, int64_t begin, int64_t end);
@@ -29,15 +28,6 @@ struct CpuCode : Code {
   CpuCode(std::span<const uint8_t> bytes, const std::string& name)
       : object(bytes), entry(object.function<KernelFunction>(name)) {}
 };
-
-DiskCache& cache() {
-  static auto* c = [] {
-    std::string dir = flag_text(Flag::CACHE_DIR);
-    if (!flag(Flag::CACHE)) return new DiskCache("");
-    return new DiskCache(dir.empty() ? default_cache_dir() : dir, flag(Flag::CACHE_MB) << 20);
-  }();
-  return *c;
-}
 
 bool use_c() { return flag(Flag::CC) || !llvm_available(); }
 
@@ -60,10 +50,15 @@ class Cpu : public Device {
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
                              : llvm_version() + describe(*host);
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
-    if (auto hit = cache().get(key)) return std::make_unique<CpuCode>(*hit, p.name);
+    if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p.name);
     std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
-    cache().put(key, object);
+    compile_cache().put(key, object);
     return std::make_unique<CpuCode>(object, p.name);
+  }
+
+  std::string about() const override {
+    return text(cpu_info().model, ", kernels by ",
+                use_c() ? c_compiler_name() : "LLVM " + llvm_version());
   }
 
   Token submit(std::vector<Launch> list, std::span<const Token> after) override {
@@ -99,6 +94,7 @@ class Null : public Device {
   void* allocate_raw(int64_t) override { return reinterpret_cast<void*>(64); }
   void free_raw(void*, int64_t) override {}
   bool holds_data() const override { return false; }
+  std::string about() const override { return "as CPU, but nothing is allocated or run"; }
 };
 
 bool cpu_available(std::string* why_not) {

@@ -40,27 +40,50 @@ void Device::free_raw(void* p, int64_t) { std::free(p); }
 
 // ---- Memory
 
+int64_t Device::byte_limit() const {
+  std::lock_guard lock(mutex_);
+  return byte_limit_;
+}
+void Device::set_byte_limit(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  byte_limit_ = bytes;
+}
+int64_t Device::live_bytes() const {
+  std::lock_guard lock(mutex_);
+  return live_bytes_;
+}
+
+std::string Device::memory_text(int64_t asked, const char* what) const {
+  std::string out = text("out of memory on ", name_, ": ", asked, " bytes asked for (", what, "), ",
+                         live_bytes_, " of ", byte_limit_, " in use");
+  int shown = 0;
+  for (auto it = holders_.begin(); it != holders_.end() && shown < 3; ++it, ++shown) {
+    std::string at = place(it->second.provenance);
+    out += text(shown ? ", " : "; the largest: ", it->second.what, " ", it->first,
+                at.empty() ? "" : " from ", at);
+  }
+  return out;
+}
+
+// The block counts from before its memory is taken, so that threads cannot pass the limit together.
 std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes, const char* what) {
+  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, nullptr, bytes));
+  std::string full;
   {
     std::lock_guard lock(device.mutex_);
     if (bytes > device.byte_limit_ - device.live_bytes_) {
-      std::vector<std::pair<int64_t, std::string>> largest = device.holders_;
-      std::ranges::sort(largest, std::greater<>());
-      std::string list;
-      for (size_t i = 0; i < largest.size() && i < 3; ++i)
-        list += text(i ? ", " : "; the largest: ", largest[i].second, " ", largest[i].first);
-      fail(ErrorKind::Device, text("out of memory on ", device.name(), ": ", bytes,
-                                   " bytes asked for (", what, "), ", device.live_bytes_, " of ",
-                                   device.byte_limit_, " in use", list));
+      full = device.memory_text(bytes, what);
+    } else {
+      m->holder_ = device.holders_.insert({bytes, {what, current_provenance()}});
+      m->owned_ = true;
+      device.live_bytes_ += bytes;
     }
-    device.live_bytes_ += bytes;
-    device.holders_.emplace_back(bytes, what);
   }
-  void* p = device.allocate_raw(bytes);
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, p, bytes));
-  m->owned_ = true;
-  if (!p) fail(ErrorKind::Device, text("out of memory on ", device.name(), ": ", bytes,
-                                       " bytes asked for (", what, ")"));
+  if (full.empty() && !(m->data_ = device.allocate_raw(bytes)))
+    full = text("out of memory on ", device.name(), ": the system has no ", bytes,
+                " bytes left that were asked for (", what, ")");
+  if (!full.empty())
+    fail(ErrorKind::Device, text("[", *current_method() ? current_method() : "allocate", "] ", full));
   return m;
 }
 
@@ -79,11 +102,7 @@ MemoryBlock::~MemoryBlock() {
   if (data_) device_.free_raw(data_, bytes_);
   std::lock_guard lock(device_.mutex_);
   device_.live_bytes_ -= bytes_;
-  auto it = std::ranges::find(device_.holders_, bytes_, [](const auto& h) { return h.first; });
-  if (it != device_.holders_.end()) {
-    std::swap(*it, device_.holders_.back());
-    device_.holders_.pop_back();
-  }
+  device_.holders_.erase(holder_);
 }
 
 void MemoryBlock::add_token(const Token& t, bool writes) {

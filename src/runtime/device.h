@@ -6,6 +6,7 @@
 // name and the user's line. A device may complete at once (CPU, NULL) or late and in any order that
 // the tokens allow. All functions are thread-safe.
 #pragma once
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -49,6 +50,8 @@ class Device {
   const std::string& name() const { return name_; }
   virtual const Target& target() const { return target_; }  // with the flags as they are now
 
+  virtual std::string about() const { return ""; }  // one line for people
+
   // Text of a lowered kernel, and code from text. Both may be called from several threads.
   virtual std::string render(const Program& program) = 0;
   virtual std::unique_ptr<Code> compile(const std::string& text, const Program& program) = 0;
@@ -68,9 +71,9 @@ class Device {
   virtual bool on_host() const { return true; }           // the host can address its memory
   virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
 
-  int64_t byte_limit() const { return byte_limit_; }
-  void set_byte_limit(int64_t bytes) { byte_limit_ = bytes; }
-  int64_t live_bytes() const { return live_bytes_; }
+  int64_t byte_limit() const;
+  void set_byte_limit(int64_t bytes);
+  int64_t live_bytes() const;
 
  protected:
   std::string name_;
@@ -78,10 +81,15 @@ class Device {
 
  private:
   friend class MemoryBlock;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // of all below
   int64_t byte_limit_ = INT64_MAX;
   int64_t live_bytes_ = 0;
-  std::vector<std::pair<int64_t, std::string>> holders_;  // largest live blocks, for messages
+  struct Holder {
+    const char* what;
+    uint32_t provenance;
+  };
+  std::multimap<int64_t, Holder, std::greater<>> holders_;  // live blocks by size, for messages
+  std::string memory_text(int64_t asked, const char* what) const;
 };
 
 // A block of device memory; freed when the last user is gone and the last token is done.
@@ -110,6 +118,7 @@ class MemoryBlock {
   int64_t bytes_;
   void (*deleter_)(void*) = nullptr;
   void* context_ = nullptr;
+  decltype(Device::holders_)::iterator holder_;  // of memory that is owned
   bool owned_ = false;
   mutable std::mutex mutex_;
   std::vector<Token> tokens_;

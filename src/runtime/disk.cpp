@@ -28,6 +28,7 @@ class Disk : public Device {
     return t;
   }
   bool computes() const override { return false; }
+  std::string about() const override { return "files as read-only memory"; }
   std::string render(const Program&) override { refuse(); }
   std::unique_ptr<Code> compile(const std::string&, const Program&) override { refuse(); }
   Token submit(std::vector<Launch>, std::span<const Token>) override { refuse(); }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/sha256.h"
 
 namespace mote {
@@ -118,6 +119,15 @@ std::string default_cache_dir() {
   if (base && base[0] == '/') return text(base, "/mote");
   const char* home = std::getenv("HOME");
   return home && home[0] == '/' ? text(home, "/.cache/mote") : "";
+}
+
+DiskCache& compile_cache() {
+  static auto* cache = [] {
+    if (!flag(Flag::CACHE)) return new DiskCache("");
+    const std::string& dir = flag_text(Flag::CACHE_DIR);
+    return new DiskCache(dir.empty() ? default_cache_dir() : dir, flag(Flag::CACHE_MB) << 20);
+  }();
+  return *cache;
 }
 
 DiskCache::DiskCache(std::string dir, int64_t max_bytes)

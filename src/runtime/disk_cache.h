@@ -67,4 +67,7 @@ class DiskCache {
   int64_t measured_bytes_ = 0;
 };
 
+// The process's own, where CACHE, CACHE_DIR and CACHE_MB say at the first call.
+DiskCache& compile_cache();
+
 }  // namespace mote

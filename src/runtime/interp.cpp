@@ -39,6 +39,10 @@ class Interp : public Device {
   }
 
   bool interprets_graphs() const override { return graphs_; }
+  std::string about() const override {
+    return graphs_ ? "the reference: evaluates tensor graphs op by op"
+                   : "runs lowered kernels statement by statement";
+  }
 
  private:
   bool graphs_;

@@ -4,8 +4,10 @@
 
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/flags.h"
 
 namespace mote {
 namespace {
@@ -123,15 +125,20 @@ std::string Library::bind(void* handle) {
 
 Library::Library() {
   void* handle = nullptr;
-  for (const char* name : library_names) {
+  const std::string& given = flag_text(Flag::LIBLLVM);
+  std::vector<std::string> names(std::begin(library_names), std::end(library_names));
+  if (!given.empty()) names = {given};
+  for (const std::string& name : names) {
     // Never closed: LLVM registers exit handlers. Lazy: binding its 30,000 symbols at once costs
     // time.
-    handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (handle) break;
   }
   if (!handle) {
-    why_not = text("LLVM 19 not found (tried ", library_names[0], ", ", library_names[2],
-                   ", /usr/lib/llvm-19/lib): install libllvm19");
+    why_not = given.empty()
+                  ? text("LLVM 19 not found (tried ", library_names[0], ", ", library_names[2],
+                         ", /usr/lib/llvm-19/lib): install libllvm19")
+                  : text("LLVM 19 not found (tried only LIBLLVM=", given, "): install libllvm19");
     return;
   }
   if (const std::string missing = bind(handle); !missing.empty()) {

@@ -18,49 +18,113 @@ void merge(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   into.swap(both);
 }
 
-}  // namespace
+// Much folded into little is as good as always stored. Cutting a long chain there, well before it
+// is too long, cuts every layer of a deep network at the same places.
+bool folds_much(UOp n) {
+  return n->is(Op::Reduce) && n->src(0)->shape->count() > 16 * n->shape->count();
+}
 
-std::vector<bool> bound_kernels(std::span<const UOp> order, const Target& target) {
-  std::vector<Load> load(arena().size());
-  std::vector<bool> forced(arena().size(), false);
-  // One argument is kept for the output.
-  const auto most = static_cast<size_t>(std::max(2, target.max_buffers - 1));
-  for (UOp n : order) {
-    Load& mine = load[n->id];
+class Bounder {
+ public:
+  Bounder(std::span<const UOp> order, const Target& target)
+      : target_(target),
+        // One argument is kept for the output.
+        most_(static_cast<size_t>(std::max(2, target.max_buffers - 1))),
+        load_(arena().size()),
+        users_(load_.size()),
+        counts_(load_.size()),
+        bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
+                std::vector<std::vector<uint32_t>>(load_.size())} {
+    for (size_t i = order.size(); i-- > 0;) {
+      UOp n = order[i];
+      bool passes_on = has(n->op, Movement) || n->is(Op::Cast);
+      for (Node* s : n->src()) users_[s->id] += passes_on ? users_[n->id] : 1;
+    }
+    for (UOp n : order) {
+      counts_[n->id] = n->shape ? n->shape->count() : 0;
+      if (n->is(Op::Store) && keeps_value(n)) bounds_.kept[n->src(1)->id] = true;
+      if (n->is(Op::Contiguous)) bounds_.kept[n->id] = true;
+    }
+    // What is forced late also counts for the consumers that were visited before.
+    do {
+      grown_ = false;
+      for (UOp n : order)
+        if (!has(n->op, Effect) || n->is(Op::After)) visit(n);
+    } while (grown_);
+  }
+
+  Bounds result() { return std::move(bounds_); }
+
+ private:
+  const Target& target_;
+  const size_t most_;
+  std::vector<Load> load_;          // these three by node id
+  std::vector<int> users_;
+  std::vector<int64_t> counts_;     // elements
+  Bounds bounds_;
+  bool grown_ = false;
+
+  void visit(UOp n) {
+    Load& mine = load_[n->id];
     if (n->is(Op::Param) || n->is(Op::After)) {
       mine = {1, {n->id}};
-      continue;
+      bounds_.reads[n->id] = mine.leaves;
+      return;
     }
-    if (has(n->op, Effect)) continue;
-    auto total = [&] {
-      mine = {1, {}};
-      for (Node* s : n->src()) {
-        mine.size += load[s->id].size;
-        merge(mine.leaves, load[s->id].leaves);
-      }
-    };
-    total();
+    mine = total(n);
     // Store the heaviest sources until the rest fits.
-    while (mine.size > target.max_ops || mine.leaves.size() > most) {
-      Node* heaviest = nullptr;
-      for (Node* s : n->src())
-        if (load[s->id].size > 1 &&
-            (!heaviest || load[s->id].size > load[heaviest->id].size))
-          heaviest = s;
-      if (!heaviest) break;
-      while (has(heaviest->op, Movement)) heaviest = heaviest->sources[0];
-      forced[heaviest->id] = true;
-      for (Node* s : n->src()) {
-        Node* at = s;
-        while (at != heaviest && has(at->op, Movement)) at = at->sources[0];
-        if (at == heaviest) load[s->id] = {1, {heaviest->id}};
-      }
-      load[heaviest->id] = {1, {heaviest->id}};
-      total();
+    while (mine.size > target_.max_ops || mine.leaves.size() > most_) {
+      if (!force_heaviest_source(n)) break;
+      mine = total(n);
     }
-    if (n->is(Op::Contiguous) || n->is(Op::Copy)) mine = {1, {n->id}};
+    bounds_.reads[n->id] = mine.leaves;
+    const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
+    if ((folds_much(n) && long_chain) || repeats_reads(n, mine))
+      bounds_.forced[n->id] = true;
+    if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = {1, {n->id}};
   }
-  return forced;
+
+  // Whether several users would each read many buffers as large as the value itself again.
+  bool repeats_reads(UOp n, const Load& mine) const {
+    if (users_[n->id] < 2 || !has(n->op, Alu)) return false;
+    const int64_t count = n->shape->count();
+    return std::ranges::count_if(mine.leaves, [&](uint32_t leaf) {
+             return counts_[leaf] >= count;
+           }) > 4;
+  }
+
+  Load total(UOp n) const {
+    Load sum{1, {}};
+    for (Node* s : n->src()) {
+      sum.size += load_[s->id].size;
+      merge(sum.leaves, load_[s->id].leaves);
+    }
+    return sum;
+  }
+
+  bool force_heaviest_source(UOp n) {
+    Node* heaviest = nullptr;
+    for (Node* s : n->src())
+      if (load_[s->id].size > 1 && (!heaviest || load_[s->id].size > load_[heaviest->id].size))
+        heaviest = s;
+    if (!heaviest) return false;
+    while (has(heaviest->op, Movement)) heaviest = heaviest->sources[0];
+    grown_ |= !bounds_.forced[heaviest->id];
+    bounds_.forced[heaviest->id] = true;
+    for (Node* s : n->src()) {
+      Node* at = s;
+      while (at != heaviest && has(at->op, Movement)) at = at->sources[0];
+      if (at == heaviest) load_[s->id] = {1, {heaviest->id}};
+    }
+    load_[heaviest->id] = {1, {heaviest->id}};
+    return true;
+  }
+};
+
+}  // namespace
+
+Bounds bound_kernels(std::span<const UOp> order, const Target& target) {
+  return Bounder(order, target).result();
 }
 
 }  // namespace mote

@@ -171,28 +171,41 @@ class Orderer {
     return false;
   }
 
-  // Kahn's algorithm, program order among the ready ones; also gives each kernel its level.
+  // A kernel that makes no temporary worth mentioning can only end the life of some.
+  bool needs_no_memory(int k) {
+    constexpr int64_t kMention = 4096;
+    int64_t bytes = 0;
+    for (const Write& w : kernel(k).writes) {
+      const PlannedBuffer& b = d_.buffers[static_cast<size_t>(w.holder.buffer)];
+      if (b.param < 0) bytes += b.bytes();
+    }
+    return bytes <= kMention;
+  }
+
+  // Kahn's algorithm; also gives each kernel its level. Among the ready ones those that need no
+  // memory come first, so that gradients are used up as they are made, then program order.
   bool sort_kernels() {
     size_t n = d_.kernels.size();
     std::vector<int> waiting(n);
     std::vector<std::vector<int>> then(n);
     // Kernels were drawn consumers first, so the largest number comes earliest in the program.
-    std::priority_queue<int> ready;
+    std::priority_queue<std::pair<bool, int>> ready;
+    auto add = [&](int k) { ready.emplace(needs_no_memory(k), k); };
     for (size_t k = 0; k < n; ++k) {
       waiting[k] = static_cast<int>(before_[k].size());
       for (int b : before_[k]) then[static_cast<size_t>(b)].push_back(static_cast<int>(k));
-      if (!waiting[k]) ready.push(static_cast<int>(k));
+      if (!waiting[k]) add(static_cast<int>(k));
     }
     sequence_.clear();
     level_.assign(n, 0);
     while (!ready.empty()) {
-      int k = ready.top();
+      int k = ready.top().second;
       ready.pop();
       sequence_.push_back(k);
       for (int next : then[static_cast<size_t>(k)]) {
         int& level = level_[static_cast<size_t>(next)];
         level = std::max(level, level_[static_cast<size_t>(k)] + 1);
-        if (--waiting[static_cast<size_t>(next)] == 0) ready.push(next);
+        if (--waiting[static_cast<size_t>(next)] == 0) add(next);
       }
     }
     return sequence_.size() == n;

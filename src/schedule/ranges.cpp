@@ -12,6 +12,21 @@
 
 namespace mote {
 
+static bool is_leaf(UOp value) {
+  while (has(value->op, Movement)) value = value->src(0);
+  return value->is(Op::Param) || value->is(Op::After);
+}
+
+bool keeps_value(UOp store) {
+  Under target = under(store->src(0));
+  UOp value = store->src(1);
+  // Only a buffer's first new version may hold a value for other readers: a later one would make
+  // them wait for everything that the versions before it need.
+  return target.whole && target.leaf->is(Op::Param) &&
+         value->shape->count() == target.leaf->shape->count() && !is_leaf(value) &&
+         value->device == target.leaf->device;
+}
+
 namespace {
 
 class Assigner {
@@ -20,7 +35,7 @@ class Assigner {
     draft_.order = toposort(sink);
     for (UOp n : draft_.order)
       if (!device_) device_ = n->device;
-    forced_ = bound_kernels(draft_.order, target);
+    bounds_ = bound_kernels(draft_.order, target);
     draft_.entries.resize(arena().size());
     cost_.resize(arena().size());
     for (UOp n : draft_.order) {
@@ -43,10 +58,11 @@ class Assigner {
 
   const Target& target_;
   Draft draft_;
-  std::vector<bool> forced_;
+  Bounds bounds_;
   std::vector<Cost> cost_;
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
+  std::set<const Node*> copied_;  // by a Copy, as a whole
   // By Store: kernels that must run after it, to read that version or to write the next one.
   std::unordered_map<const Node*, std::vector<int>> waiting_;
 
@@ -85,7 +101,7 @@ class Assigner {
     }
     for (Node* s : n->src()) {
       if (!s->shape) continue;
-      bool stored = forced_[s->id] || (s->op == Op::Reduce && fold_count(UOp(s)) > 16);
+      bool stored = bounds_.forced[s->id] || (s->op == Op::Reduce && fold_count(UOp(s)) > 16);
       c.each += stored ? target_.load_cost : cost_[s->id].each;
       c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : cost_[s->id].bytes;
     }
@@ -125,8 +141,12 @@ class Assigner {
     return n;
   }
 
+  static bool widens(UOp n) {
+    return n->is(Op::Cast) && size_of(n->src(0)->dtype) < size_of(n->dtype);
+  }
+
   bool better_stored(UOp n, const Entry& e) const {
-    if (has(n->op, Movement)) return false;  // what it moves is smaller, or is stored itself
+    if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
     const Cost& c = cost_[n->id];
     const double elements = count(n), bytes = elements * size_of(n->dtype);
     std::set<int> kernels;
@@ -240,8 +260,10 @@ class Assigner {
     Entry& e = draft_.at(n);
     if (e.requests.empty() && e.stores.empty()) return;
     if (n->nsrc == 0 || n->is(Op::Iota)) return store_leaf(n);
-    bool stored = !e.stores.empty() || forced_[n->id] || n->is(Op::Contiguous) ||
-                  (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce) : better_stored(n, e));
+    bool stored = !e.stores.empty() || bounds_.forced[n->id] || n->is(Op::Contiguous) ||
+                  copied_.count(n.get()) ||
+                  (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
+                           : has_room_to_read(n, e) && better_stored(n, e));
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
   }
@@ -252,20 +274,53 @@ class Assigner {
     draft_.at(n).stores.clear();
   }
 
-  static bool is_leaf(UOp value) {
-    while (has(value->op, Movement)) value = value->src(0);
-    return value->is(Op::Param) || value->is(Op::After);
+  KernelDraft& kernel_of(const Request& r) {
+    return draft_.kernels[static_cast<size_t>(r.kernel)];
+  }
+
+  // ---- arguments of kernels
+
+  bool counts_as_buffer(UOp n) const { return bounds_.kept[n->id] || bounds_.forced[n->id]; }
+
+  bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
+
+  static std::vector<uint32_t> joined(const std::vector<uint32_t>& a,
+                                      const std::vector<uint32_t>& b) {
+    std::vector<uint32_t> out;
+    std::ranges::set_union(a, b, std::back_inserter(out));
+    return out;
+  }
+
+  // What kernel k reads once it evaluates n itself.
+  std::vector<uint32_t> reads_with(const KernelDraft& k, UOp n) const {
+    if (!counts_as_buffer(n)) return k.reads;  // its reads are among those of k already
+    std::vector<uint32_t> out = joined(k.reads, bounds_.reads[n->id]);
+    std::erase(out, n->id);
+    return out;
+  }
+
+  // Every kernel that asks for the value may take it as an argument.
+  bool has_room_to_read(UOp n, const Entry& e) const {
+    return std::ranges::all_of(e.requests, [&](const Request& r) {
+      const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+      return fits(k.reads.size() + k.writes + 1) || std::ranges::binary_search(k.reads, n->id);
+    });
+  }
+
+  // n becomes a buffer that its own kernel writes and others read.
+  void count_buffers(UOp n, const Entry& e, const Request& own, bool hosted) {
+    KernelDraft& k = kernel_of(own);
+    k.reads = hosted ? reads_with(k, n) : bounds_.reads[n->id];
+    k.writes += std::max<size_t>(1, e.stores.size());
+    for (const Request& r : e.requests)
+      if (r.kernel != own.kernel) kernel_of(r).reads = joined(kernel_of(r).reads, {n->id});
   }
 
   void visit_store(UOp s) {
     Under target = under(s->src(0));
     ensure(static_cast<bool>(target.leaf), "a store to something that is not a buffer");
     UOp value = s->src(1);
-    // Only a buffer's first new version may hold a value for other readers: a later one would make
-    // them wait for everything that the versions before it need.
-    if (target.whole && target.leaf->is(Op::Param) &&
-        value->shape->count() == target.leaf->shape->count() && !is_leaf(value) &&
-        value->device == target.leaf->device)
+    if (keeps_value(s))
       draft_.at(value).stores.push_back(s);
     else
       store_root(s, value);
@@ -298,7 +353,9 @@ class Assigner {
     o.buffer = buffer_of(view);
     o.store = s;
     o.before = version_of(view);
-    draft_.kernels[static_cast<size_t>(r.kernel)].outputs.push_back(o);
+    kernel_of(r).outputs.push_back(o);
+    kernel_of(r).reads = bounds_.reads[value->id];
+    kernel_of(r).writes = 1;
     if (o.before) waiting_[o.before.get()].push_back(r.kernel);
     for (int later : waiting_[s.get()]) read_after(later, r.kernel);
   }
@@ -337,12 +394,14 @@ class Assigner {
     o.node = n;
     o.buffer = add_temporary(n);
     if (u.leaf && u.whole) {
-      draft_.kernels.back().copy_source = {buffer_of(u.leaf), version_of(u.leaf)};
+      UOp version = version_of(u.leaf);
+      draft_.kernels.back().copy_source = {buffer_of(u.leaf), version};
+      if (version) waiting_[version.get()].push_back(k);
     } else {
       Request r;
       r.kernel = k;
       r.valid = truth(true);
-      forced_[from->id] = true;
+      copied_.insert(from.get());
       o.request = ask(from, r);
     }
     draft_.kernels[static_cast<size_t>(k)].outputs.push_back(o);
@@ -366,6 +425,8 @@ class Assigner {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
+      if (!fits(reads_with(k, n).size() + k.writes + std::max<size_t>(1, e.stores.size())))
+        continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
@@ -415,8 +476,12 @@ class Assigner {
 
   void store(UOp n) {
     Entry& e = draft_.at(n);
+    for (; e.stores.size() > 1 && !fits(bounds_.reads[n->id].size() + e.stores.size());
+         e.stores.pop_back())
+      store_root(e.stores.back(), n);
     int host = host_request(n, e);
-    if (host < 0) {
+    const bool hosted = host >= 0;
+    if (!hosted) {
       e.requests.push_back(fresh(*n->shape, place_of(n)));
       host = static_cast<int>(e.requests.size()) - 1;
     }
@@ -434,6 +499,7 @@ class Assigner {
       for (size_t i = 0; i < e.requests.size(); ++i) asked_elsewhere |= i != e.own;
       if (!asked_elsewhere) {  // forced, but its only consumer computes it in place anyway
         e.stored = false;
+        kernel_of(own).reads = reads_with(kernel_of(own), n);
         return descend(n, e.own);
       }
       o.buffer = add_temporary(n);
@@ -450,6 +516,7 @@ class Assigner {
       for (int later : waiting_[s.get()]) read_after(later, own.kernel);
     }
     for (const Request& r : e.requests) read_after(r.kernel, own.kernel);
+    count_buffers(n, e, own, hosted);
     descend(n, e.own);
   }
 

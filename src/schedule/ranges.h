@@ -50,6 +50,8 @@ struct KernelDraft {
   int next_slot = 0;
   std::vector<int64_t> extents;   // by slot
   uint64_t reduce_slots = 0;
+  std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
+  size_t writes = 0;              // buffers it writes
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   bool copy = false;              // a copy between devices: outputs[0] from copy_source
@@ -66,8 +68,14 @@ struct Draft {
 };
 
 UOp split_large_reduces(UOp sink, const Target& target);
-// Per node id: forced to be stored so that the target's bounds hold.
-std::vector<bool> bound_kernels(std::span<const UOp> order, const Target& target);
+// Per node id. A value that is stored anyway counts as one buffer for those who use it.
+struct Bounds {
+  std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
+  std::vector<bool> kept;    // a Store wants it as a whole, or it is Contiguous
+  // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
+  std::vector<std::vector<uint32_t>> reads;
+};
+Bounds bound_kernels(std::span<const UOp> order, const Target& target);
 Draft assign_ranges(UOp sink, const Target& target);
 
 // A kernel as scalar expressions. A Param in them stands for holders[its slot] of the Drawn.
@@ -101,6 +109,8 @@ struct Under {
   bool whole = false;
 };
 Under under(UOp node);
+// Whether all who use the value that a Store writes can find it in the buffer.
+bool keeps_value(UOp store);
 // positions of a movement node's source for positions of the node; `valid` is narrowed by Pad.
 std::vector<UOp> through(UOp movement, std::span<const UOp> position, UOp* valid);
 UOp flatten(std::span<const UOp> position, const Shape& shape);

@@ -22,6 +22,17 @@ Ref positions(const Ref& index, const Dim& size) {
   return prim::where(prim::alu(Op::Lt, {at, zero}), prim::add(at, index_node(size)), at);
 }
 
+// Of integers that a user gave.
+void check_positions(const Tensor& index, const Dim& size) {
+  if (index.dtype() == DType::index || index.numel() == 0) return;
+  auto outside = [&] {
+    return in_range(make_value(positions(node_of(index), size), index), size).logical_not();
+  };
+  if (check_finds(outside))
+    expect(false, "indices between ", index.amin().item<int64_t>(), " and ",
+           index.amax().item<int64_t>(), " are out of range for an axis of size ", size);
+}
+
 // Equality of positions (index dtype), broadcast.
 Tensor same_position(const Tensor& a, const Tensor& b) {
   return elementwise(Op::Eq, {a, b}, DType::index);
@@ -101,7 +112,14 @@ Tensor any_last(const Tensor& match) { return fold_last(Op::Max, match); }
 
 }  // namespace
 
+Tensor in_range(const Tensor& at, const Dim& size) {
+  Tensor end = make_value(index_node(size), at), begin = make_value(index_node(0), at);
+  return elementwise(Op::Lt, {at, begin}, DType::index).logical_not() &
+         elementwise(Op::Lt, {at, end}, DType::index);
+}
+
 Tensor as_positions(const Tensor& index, const Dim& size) {
+  check_positions(index, size);
   return make_value(positions(node_of(index), size), index);
 }
 
@@ -114,6 +132,7 @@ Tensor matches(const Tensor& at, const Dim& size) {
 Tensor pick_last(const Tensor& x, const Tensor& at) {
   if (x.dtype() == DType::boolean) return pick_last(x.to(DType::u8), at).to_bool();
   const Dim& size = dims_of(x).back();
+  check_positions(at, size);
   std::vector<Dim> dims = broadcast_dims(dims_of(x), dims_of(at));
   Ref wanted = positions(expand_to(node_of(at), dims), size);
   Ref hit = prim::alu(Op::Eq, {expand_to(prim::iota(size), dims), wanted});

@@ -5,10 +5,13 @@
 
 namespace mote {
 
-// Positions as the index dtype, negative ones counted from the end.
+// Is each position (index dtype) one of 0 ... size-1?
+Tensor in_range(const Tensor& at, const Dim& size);
+// Positions as the index dtype, negative ones counted from the end. Under CHECK=1 an error if one
+// is out of range.
 Tensor as_positions(const Tensor& index, const Dim& size);
 // x: (..., A), at: (..., 1) of integers or positions, broadcast against each other. x there,
-// without the last axis; 0 where a position is none.
+// without the last axis; 0 where a position is none. Integers are checked as by as_positions.
 Tensor pick_last(const Tensor& x, const Tensor& at);
 // at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
 Tensor matches(const Tensor& at, const Dim& size);

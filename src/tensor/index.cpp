@@ -141,9 +141,7 @@ Folded fold_axes(const Indexed& r) {
       break;
     }
     Tensor p = as_positions(r.positions[i], folded[i]);
-    Tensor size = make_value(index_node(folded[i]), p), zero = make_value(index_node(0), p);
-    Tensor below = elementwise(Op::Lt, {p, zero}, DType::index).logical_not();
-    Tensor valid = below & elementwise(Op::Lt, {p, size}, DType::index);
+    Tensor size = make_value(index_node(folded[i]), p), valid = in_range(p, folded[i]);
     inside = inside.defined() ? inside & valid : valid;
     f.at = f.at.defined()
                ? elementwise(Op::Add, {elementwise(Op::Mul, {f.at, size}, DType::index), p},
@@ -320,6 +318,8 @@ Tensor Tensor::one_hot(int64_t num_classes, Loc where) const {
   if (num_classes == -1) num_classes = amax().item<int64_t>() + 1;
   expect(num_classes > 0, "needs a number of classes > 0, got ", num_classes);
   Tensor at = make_value(prim::cast(node_of(*this), DType::index), *this).unsqueeze(-1);
+  expect(!check_finds([&] { return in_range(at, num_classes).logical_not(); }),
+         "a class is not one of 0 to ", num_classes - 1);
   Tensor classes = make_value(prim::iota(num_classes), *this);
   return elementwise(Op::Eq, {at, classes}, DType::index).to_long();
 }

@@ -429,6 +429,7 @@ Tensor lcm(Operand a, Operand b, Loc w) {
 Tensor fmod(Operand a, Operand b, Loc w) {
   Call call("fmod", w);
   DType d = common_dtype(a, b);
+  check_divisor(b, d);
   if (!is_float(d)) return elementwise(Op::IMod, {a, b}, d);
   return composed(a, b, true, fmod_wide);
 }
@@ -452,6 +453,7 @@ Tensor floor_divide(Operand a, Operand b, Loc w) {
     Tensor signed_zero = x / y * 0;
     return where(y.eq(0) | x.isinf(), x / y, where(whole.eq(0), signed_zero, whole));
   }
+  check_divisor(y, d);
   Tensor q = elementwise(Op::IDiv, {x, y}, d);
   if (!is_signed(d)) return q;
   Tensor inexact = (q * y).ne(x) & y.ne(0);

@@ -12,10 +12,13 @@ namespace mote {
 
 namespace {
 
+struct State {
+  Tensor seed, counter;  // one u64 each
+};
 struct Generators {
   std::mutex mutex;
   uint64_t seed = 0;
-  std::map<uint8_t, Tensor> states;  // (seed, counter)
+  std::map<uint8_t, State> states;
 };
 // Never destroyed: its buffers may outlive the runtime's own statics.
 Generators& generators() {
@@ -23,23 +26,24 @@ Generators& generators() {
   return *g;
 }
 
-Tensor fresh_state(uint64_t seed, uint8_t device) {
-  uint64_t state[] = {seed, 0};
-  return from_bytes(state, {2}, DType::u64, device_name(device));
+Tensor stored_word(uint64_t word, uint8_t device) {
+  return from_bytes(&word, {}, DType::u64, device_name(device));
 }
 
 // One u64 per element of the shape.
 Tensor random_bits(std::span<const Dim> dims, uint8_t device) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
-  Tensor& state = g.states.try_emplace(device, Tensor()).first->second;
-  if (!state.defined()) state = fresh_state(g.seed, device);
-  Tensor key = make_value(node_of(state.select(0, 0)), device);
-  Tensor counter = make_value(node_of(state.select(0, 1)), device);
+  auto [it, first] = g.states.try_emplace(device);
+  State& state = it->second;
+  if (first) state = {stored_word(g.seed, device), stored_word(0, device)};
   Dim count = product(dims);
-  Tensor at = iota_tensor(count, DType::u64, device) + counter;
   Tensor used = make_value(prim::cast(index_node(count), DType::u64), device);
-  write(state.select(0, 1), node_of(counter + used));
+  write(state.counter, node_of(state.counter + used));
+  // From the advanced counter: realizing the numbers advances it, so that no writes pile up.
+  Tensor from = make_value(node_of(state.counter), device) - used;
+  Tensor at = iota_tensor(count, DType::u64, device) + from;
+  Tensor key = make_value(node_of(state.seed), device);
   return reshaped(elementwise(Op::Threefry, {at, key}, DType::u64), dims);
 }
 
@@ -94,7 +98,10 @@ void manual_seed(uint64_t seed) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   g.seed = seed;
-  for (auto& [device, state] : g.states) state.assign(fresh_state(seed, device));
+  for (auto& [device, state] : g.states) {
+    state.seed.assign(stored_word(seed, device));
+    state.counter.assign(stored_word(0, device));
+  }
 }
 
 Tensor uniform(const Sizes& shape, double low, double high, const Options& o, Loc where) {
