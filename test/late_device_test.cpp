@@ -1,5 +1,5 @@
 // Programs on a device that completes late and out of order.
-#include "test/late_device.h"
+#include "test/odd_devices.h"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ std::vector<float> ramp(size_t n) {
 }  // namespace
 
 TEST_CASE("late device: chains of kernels") {
-  add_late_device();
+  add_odd_devices();
   Tensor x = from_data(ramp(1000), {1000}, late);
   for (int i = 0; i < 50; ++i) x = (x * 2 - x + 1).contiguous().realize();
   CHECK(x.sum().item<float>() == 999 * 500 + 50 * 1000);
@@ -34,7 +34,7 @@ TEST_CASE("late device: chains of kernels") {
 }
 
 TEST_CASE("late device: writes in place") {
-  add_late_device();
+  add_odd_devices();
   Tensor x = zeros({257}, late), y = zeros({257}, late);
   for (int i = 0; i < 40; ++i) {
     Tensor before = x * 1;
@@ -56,7 +56,7 @@ TEST_CASE("late device: writes in place") {
 }
 
 TEST_CASE("late device: copies between devices") {
-  add_late_device();
+  add_odd_devices();
   Tensor x = from_data(ramp(500), {500});
   for (int i = 0; i < 20; ++i) {
     x = (x.to("LATE") + 1).realize().to("CPU");
@@ -67,7 +67,7 @@ TEST_CASE("late device: copies between devices") {
 }
 
 TEST_CASE("late device: memory is given back after its last use") {
-  add_late_device();
+  add_odd_devices();
   std::vector<Tensor> sums;
   for (int i = 0; i < 100; ++i) {
     Tensor big = full({4096}, i, late).contiguous().realize();
@@ -78,7 +78,7 @@ TEST_CASE("late device: memory is given back after its last use") {
 }
 
 TEST_CASE("late device: an error surfaces where the value is asked for") {
-  add_late_device();
+  add_odd_devices();
   Tensor a = from_data(ramp(8), {8}, late), b = (a * 0 + 1).realize();
   CHECK(b.to_vector<float>() == std::vector<float>(8, 1));
   fail_late_kernel(0);

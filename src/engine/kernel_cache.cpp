@@ -25,6 +25,8 @@ struct Key {
     return flags == o.flags && kind == o.kind && body == o.body;
   }
 };
+constexpr size_t kMaxKernels = 8192;
+
 struct KeyHash {
   size_t operator()(const Key& k) const { return mix(k.body.hash, k.flags); }
 };
@@ -103,6 +105,8 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     made[static_cast<size_t>(i)] = build(missing[static_cast<size_t>(i)].body, device);
   });
   std::lock_guard lock(cache().mutex);
+  // Code pages are a bounded resource. Plans in use keep their kernels.
+  if (cache().kernels.size() + missing.size() > kMaxKernels) cache().kernels.clear();
   for (size_t m = 0; m < missing.size(); ++m)
     cache().kernels.emplace(std::move(missing[m]), made[m]);
   for (size_t i = 0; i < bodies.size(); ++i) {

@@ -221,6 +221,8 @@ struct PlanKeyHash {
   size_t operator()(const PlanKey& k) const { return mix(k.flat.hash, k.flags); }
 };
 
+constexpr size_t kMaxPlans = 1024;
+
 struct Engine {
   std::recursive_mutex mutex;  // one realization at a time
   std::unordered_map<PlanKey, std::shared_ptr<const CompiledPlan>, PlanKeyHash> plans;
@@ -285,6 +287,7 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
   auto plan = compile_plan(flat, device);
   if (flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
+  if (e.plans.size() >= kMaxPlans) e.plans.clear();  // programs that never repeat must not pile up
   e.plans.emplace(std::move(key), plan);
   return plan;
 }

@@ -25,7 +25,11 @@ uint64_t arg_hash(Op op, Arg arg) {
     case ArgKind::Nil: return 0;
     case ArgKind::Int: return static_cast<uint64_t>(arg.i);
     case ArgKind::Value: return static_cast<uint64_t>(arg.i);  // float bits share the word
-    case ArgKind::Object: return arg.object->hash;
+    case ArgKind::Object:
+      // Hashes order operands, and the same program on another device is to be the same code.
+      return op == Op::Param ? hash_bytes(arg.object->ints.data(),
+                                           std::min<size_t>(3, arg.object->ints.size()) * 8)
+                             : arg.object->hash;
     case ArgKind::Handle: return arg.storage->id;
   }
   return 0;

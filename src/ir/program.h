@@ -10,6 +10,9 @@ namespace mote {
 // Ranges of these roles are no loops: a value that depends on them is a tile of registers.
 inline bool is_tile(Role r) { return r == Role::Upcast || r == Role::Unroll || r == Role::Lane; }
 
+// A value or Store that depends on two Lane ranges, which none may; empty if there is none.
+UOp value_of_two_lanes(UOp root);
+
 struct Program {
   UOp linear;                  // lives in the arena it was lowered in
   std::string name;            // e.g. "r_512_32_24_24_25": loops of the kernel

@@ -30,6 +30,23 @@ Table& table() {
   return *t;
 }
 
+// The calls this thread made lately: a loop asks for the same few again and again.
+struct Known {
+  uint64_t key = 0;
+  uint32_t id = 0;
+};
+thread_local Known known_calls[256];
+
+uint32_t id_in_table(uint64_t key) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  auto [it, fresh] = t.ids.try_emplace(key, static_cast<uint32_t>(t.rows.size()));
+  if (fresh)
+    t.rows.push_back(
+        new Provenance{open_call.method, open_call.module, open_call.file, open_call.line});
+  return it->second;
+}
+
 std::string place_of_open_call() {
   if (!open_call.file || !open_call.line) return "";
   return text(" (", open_call.file, ":", open_call.line, ")");
@@ -68,13 +85,9 @@ uint32_t current_provenance() {
   uint64_t key = mix(mix(reinterpret_cast<uintptr_t>(open_call.file), open_call.line),
                      mix(reinterpret_cast<uintptr_t>(open_call.method),
                          reinterpret_cast<uintptr_t>(open_call.module)));
-  Table& t = table();
-  std::lock_guard lock(t.mutex);
-  auto [it, fresh] = t.ids.try_emplace(key, static_cast<uint32_t>(t.rows.size()));
-  if (fresh)
-    t.rows.push_back(
-        new Provenance{open_call.method, open_call.module, open_call.file, open_call.line});
-  return open_call.id = it->second;
+  Known& known = known_calls[key % std::size(known_calls)];
+  if (known.key != key) known = {key, id_in_table(key)};
+  return open_call.id = known.id;
 }
 
 const Provenance& provenance(uint32_t id) {

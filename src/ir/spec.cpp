@@ -352,6 +352,9 @@ void verify(UOp root, Stage stage, const char* pass) {
     if (other && other != u) violated(u, s.name, pass, "two ranges of one kernel share a slot");
     other = u;
   }
+  if (stage == Stage::Tensor) return;
+  if (UOp u = value_of_two_lanes(root))
+    violated(u, s.name, pass, "no value depends on two Lane ranges");
 }
 
 void verify_target(UOp linear, const Target& target, const char* pass) {

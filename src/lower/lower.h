@@ -14,8 +14,8 @@
 // Const, Var, Param, Index, Reg, After and tile Ranges stand inside statements as operands only.
 // Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has one
 // element for each combination of their positions, and elementwise ops work element by element
-// (a source that does not depend on a tile range is the same for all its positions). At most one
-// Lane range exists in a kernel: it is the vector axis, of constant extent.
+// (a source that does not depend on a tile range is the same for all its positions). A Lane range is
+// a vector axis, of constant extent. Loop nests may have one each: no value depends on two of them.
 //   Load(Index(Param, i)[, gate])   the element (0 where the gate is false: memory is not touched)
 //   Load(After(Reg, effect...))     what the register tile holds after those effects
 //   Reg(tile ranges...)             one register per combination of positions of its tile ranges

@@ -6,6 +6,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/program.h"
 #include "optimize/optimize.h"
 
 namespace mote {
@@ -131,9 +132,6 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "the inner loop must have the role of the range");
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
-  if (a.role == Role::Lane)
-    for (UOp other : Ranges(body).all)
-      if (range_role(other) == Role::Lane) return refuse(refused, "there are lanes already");
   if (next_slot >= 63) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
   bool exact = is_const(n) && n->arg.i % a.amount == 0;
@@ -148,7 +146,10 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   else both.push_back(outer);
   if (outer_size->is_const(1) && !exact) inside = lt(inner, n);
   both.push_back(inner);
-  return simplify(RangeChange(r, value, both, inside).run(body));
+  UOp next = simplify(RangeChange(r, value, both, inside).run(body));
+  if (a.role == Role::Lane && value_of_two_lanes(next))
+    return refuse(refused, "some value has lanes already");
+  return next;
 }
 
 int divisions(UOp body) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "algebra/algebra.h"
 #include "base/flags.h"
@@ -16,6 +18,7 @@ struct Access {
   UOp position;  // without its gate
   DType dtype;
   bool store;
+  uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
 };
 
 class Chooser {
@@ -24,8 +27,8 @@ class Chooser {
 
   std::vector<Action> run() {
     merge_ranges();
-    int lane = choose_lane();
-    choose_tile(lane);
+    choose_lanes();
+    choose_tile();
     choose_thread();
     return std::move(actions_);
   }
@@ -36,6 +39,8 @@ class Chooser {
   std::vector<Action> actions_;
   std::vector<UOp> outputs_, reduces_;
   std::vector<Access> accesses_;
+  std::vector<int> lanes_;      // slots
+  uint64_t beside_lanes_ = 0;   // ranges that some value depends on together with a lane
 
   bool act(const Action& a) {
     UOp next = apply(body_, a);
@@ -49,16 +54,26 @@ class Chooser {
     outputs_.clear();
     reduces_.clear();
     accesses_.clear();
-    std::vector<UOp> stores;
-    for (UOp n : toposort(body_)) {
+    beside_lanes_ = 0;
+    uint64_t lanes = 0;
+    for (int slot : lanes_) lanes |= uint64_t{1} << slot;
+    std::unordered_set<const Node*> stores;
+    std::unordered_map<const Node*, uint64_t> nests;
+    std::vector<UOp> order = toposort(body_);
+    for (UOp n : order) {
       if (n->is(Op::Range) && range_role(n) == Role::Loop) outputs_.push_back(n);
       if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces_.push_back(n);
-      if (n->is(Op::Store)) stores.push_back(n->src(0));
+      if (n->is(Op::Store)) stores.insert(n->src(0).get());
+      if (n->is(Op::Reduce))
+        for (UOp inside : toposort(n->src(0)))
+          if (inside->is(Op::Index)) nests[inside.get()] |= n->src(0)->ranges;
+      if ((n->ranges & lanes) && (!has(n->op, Effect) || n->is(Op::Store)))
+        beside_lanes_ |= n->ranges;
     }
-    for (UOp n : toposort(body_))
+    for (UOp n : order)
       if (n->is(Op::Index))
-        accesses_.push_back({split_gate(n->src(1)).idx, n->dtype,
-                             std::ranges::count(stores, n) > 0});
+        accesses_.push_back({split_gate(n->src(1)).idx, n->dtype, stores.count(n.get()) > 0,
+                             nests[n.get()]});
     auto by_slot = [](UOp r) { return range_slot(r); };
     std::ranges::sort(outputs_, {}, by_slot);
     std::ranges::sort(reduces_, {}, by_slot);
@@ -99,13 +114,19 @@ class Chooser {
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
   }
 
-  int choose_lane() {
+  // One vector axis for every nest that shares no value with another one's.
+  void choose_lanes() {
+    while (choose_lane()) {}
+  }
+
+  bool choose_lane() {
     look();
     UOp best;
     int64_t best_width = 0;
     double best_speed = 1.5;
     for (auto* list : {&outputs_, &reduces_})
       for (UOp r : *list) {
+        if (r->ranges & beside_lanes_) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
         for (int64_t w = lanes(); w >= 2; w /= 2) {
@@ -115,10 +136,9 @@ class Chooser {
             best = r, best_width = w, best_speed = speed;
         }
       }
-    if (!best) return -1;
-    int inner = next_slot();
-    if (!act({Action::Split, range_slot(best), best_width, Role::Lane})) return -1;
-    return inner;
+    if (!best) return false;
+    lanes_.push_back(next_slot());
+    return act({Action::Split, range_slot(best), best_width, Role::Lane});
   }
 
   int next_slot() const {
@@ -135,7 +155,7 @@ class Chooser {
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.
-  void choose_tile(int lane) {
+  void choose_tile() {
     look();
     if (reduces_.empty()) return;
     int budget = std::max(4, target_.vector_registers * 3 / 4), used = 1;
@@ -148,7 +168,7 @@ class Chooser {
         if (std::ranges::count(done, range_slot(r)) || size(r) < 2) continue;
         int reuse = 0;
         for (const Access& a : accesses_)
-          if (!a.store && !(a.position->ranges & r->ranges)) ++reuse;
+          if ((a.nest & r->ranges) && !(a.position->ranges & r->ranges)) ++reuse;
         if (reuse > best_reuse) best = r, best_reuse = reuse;
       }
       if (!best) break;
@@ -163,27 +183,29 @@ class Chooser {
       if (f > 1 && act({Action::Split, range_slot(best), f, Role::Upcast}))
         used *= static_cast<int>(f);
     }
-    if (used == 1 && lane >= 0) split_accumulators(lane);
+    if (used > 1) return;
+    for (int lane : lanes_) split_accumulators(lane);
   }
 
   // A reduce along the lanes keeps several vectors of partial results.
   void split_accumulators(int lane) {
+    look();
     for (UOp r : reduces_) {
-      bool along = false;
-      for (UOp n : toposort(body_))
-        if (n->is(Op::Range) && range_slot(n) == lane && range_role(n) == Role::Lane)
-          for (UOp user : toposort(body_))
-            if (user->is(Op::Reduce)) {
-              bool a = false, b = false;
-              for (Node* s : user->src()) a |= UOp(s) == n, b |= UOp(s) == r;
-              along |= a && b;
-            }
       int64_t f = largest_factor(size(r), {4, 2});
-      if (along && size(r) >= 8 && f > 1) {
-        act({Action::Split, range_slot(r), f, Role::Upcast});
-        return;
-      }
+      if (size(r) < 8 || f == 1 || !folded_together(r, lane)) continue;
+      act({Action::Split, range_slot(r), f, Role::Upcast});
+      return;
     }
+  }
+
+  bool folded_together(UOp r, int lane) const {
+    for (UOp n : toposort(body_)) {
+      if (!n->is(Op::Reduce)) continue;
+      std::span<Node* const> over = n->src().subspan(1);
+      bool along = std::ranges::any_of(over, [&](Node* s) { return range_slot(UOp(s)) == lane; });
+      if (along && std::ranges::count(over, r.get()) > 0) return true;
+    }
+    return false;
   }
 
   void choose_thread() {

@@ -9,7 +9,8 @@
 //   merge 1 2            the ranges of slots 1 and 2 become one, where no position needs / or % more
 //   move 3 1             the range of slot 3 goes right before that of slot 1 in the nest
 //   thread 0             slot 0 is shared out to threads and stands outermost
-// Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane.
+// Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
+// value gets two of them).
 #pragma once
 #include <string>
 #include <string_view>

@@ -11,8 +11,13 @@ namespace {
 // The registers of a statement with the tile ranges `open` expanded and the others at 0.
 struct Form {
   TileSet open = 0;
-  bool splat = false;  // scalars that meet vectors are needed as vectors too
-  std::vector<Value> values, splats;
+  std::vector<Value> values;
+  // Scalars that meet vectors are needed as vectors too, of as many lanes.
+  struct Splat {
+    int lanes;
+    std::vector<Value> values;
+  };
+  std::vector<Splat> splats;
 };
 
 bool is_loop(UOp u) { return u->is(Op::Range) && !is_tile(range_role(u)); }
@@ -46,11 +51,12 @@ class Expander {
     DType dtype;
     TileSet linear;         // ranges that only move the address by a constant
     TileSet position_open;  // the others the position depends on
+    int lanes;              // of the statement
     bool lane_step_known;
     int64_t lane_step;
   };
 
-  Access access(UOp index, UOp gate) {
+  Access access(UOp statement, UOp index, UOp gate) {
     UOp memory = memory_of(index->src(0));
     ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
     UOp position = index->src(1);
@@ -62,9 +68,10 @@ class Expander {
              index->dtype,
              all & ~steps.nonlinear,
              all & steps.nonlinear,
+             tiles_.lanes(tiles_.of(statement)),
              true,
              0};
-    if (TileSet lane = tiles_.lane()) {
+    if (TileSet lane = tiles_.lane(tiles_.of(statement))) {
       a.lane_step_known = !(lane & steps.nonlinear);
       a.lane_step = steps.of(std::countr_zero(lane));
     }
@@ -72,50 +79,52 @@ class Expander {
   }
 
   static UOp gate_of(UOp u, uint32_t i) { return u->nsrc > i ? u->src(i) : UOp(); }
-  bool is_vector(TileSet set) const { return set & tiles_.lane(); }
+  bool is_vector(TileSet set) const { return tiles_.lane(set) != 0; }
   bool is_contiguous(const Access& a) const { return a.lane_step_known && a.lane_step == 1; }
 
   // ---- what is needed, from the last statement to the first
 
-  void need(UOp u, TileSet open, bool as_vector) {
+  void need(UOp u, TileSet open, int lanes) {
     if (is_spelt_in_place(u)) return;
     open &= tiles_.of(u);
     std::vector<Form>& forms = forms_[u];
     auto f = std::ranges::find(forms, open, &Form::open);
-    if (f == forms.end()) f = forms.insert(f, Form{open, false, {}, {}});
-    f->splat |= as_vector && !is_vector(open);
+    if (f == forms.end()) f = forms.insert(f, Form{open, {}, {}});
+    if (lanes == 1 || is_vector(open)) return;
+    if (std::ranges::find(f->splats, lanes, &Form::Splat::lanes) == f->splats.end())
+      f->splats.push_back({lanes, {}});
   }
-  void need_all(UOp u, bool as_vector) { need(u, ~TileSet{0}, as_vector); }
+  void need_all(UOp u, int lanes) { need(u, ~TileSet{0}, lanes); }
 
   void need_access(const Access& a) {
-    need(a.position, a.position_open, is_vector(a.position_open));
-    if (a.gate) need_all(a.gate, is_vector(tiles_.of(a.gate)));
+    need(a.position, a.position_open, tiles_.lanes(a.position_open));
+    if (a.gate) need_all(a.gate, tiles_.lanes(tiles_.of(a.gate)));
   }
 
   void demand(UOp u) {
     if (u->is(Op::Store)) return demand_store(u);
-    if (is_loop(u)) return need_all(u->src(0), false);
+    if (is_loop(u)) return need_all(u->src(0), 1);
     if (!forms_.has(u)) return;
-    if (u->is(Op::Reduce)) return need_all(u->src(0), is_vector(tiles_.of(u->src(0)) | reduced(u)));
+    if (u->is(Op::Reduce))
+      return need_all(u->src(0), tiles_.lanes(tiles_.of(u->src(0)) | reduced(u)));
     if (u->is(Op::Load)) {
-      if (u->src(0)->is(Op::Index)) need_access(access(u->src(0), gate_of(u, 1)));
+      if (u->src(0)->is(Op::Index)) need_access(access(u, u->src(0), gate_of(u, 1)));
       return;
     }
     for (size_t i = 0; i < forms_[u].size(); ++i)
       for (Node* s : u->src()) {
         const TileSet open = forms_[u][i].open;
-        need(UOp(s), open, is_vector(open));
+        need(UOp(s), open, tiles_.lanes(open));
       }
   }
 
   void demand_store(UOp u) {
     UOp value = u->src(1);
     if (!u->src(0)->is(Op::Index))
-      return need_all(value, is_vector(tiles_.of(memory_of(u->src(0)))));
-    Access a = access(u->src(0), gate_of(u, 2));
+      return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
+    Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
-    const bool lanes = is_vector(tiles_.of(u));
-    need_all(value, lanes && (is_contiguous(a) || is_vector(tiles_.of(value))));
+    need_all(value, is_contiguous(a) || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
   TileSet reduced(UOp u) {
@@ -137,7 +146,6 @@ class Expander {
     for (size_t i = 0; i < forms_[u].size(); ++i) {
       Form& f = forms_[u][i];
       f.values.clear();
-      f.splats.clear();
       if (u->is(Op::Reduce))
         write_reduce(u, f);
       else if (!u->is(Op::Load))
@@ -151,15 +159,22 @@ class Expander {
   }
 
   void add_splats(Form& f) {
-    if (!f.splat) return;
-    for (const Value& v : f.values)
-      f.splats.push_back(v.literal ? writer_.literal(*v.literal, tiles_.lanes())
-                                   : writer_.splat(v, tiles_.lanes()));
+    for (Form::Splat& s : f.splats) {
+      s.values.clear();
+      for (const Value& v : f.values)
+        s.values.push_back(v.literal ? writer_.literal(*v.literal, s.lanes)
+                                     : writer_.splat(v, s.lanes));
+    }
+  }
+
+  static const std::vector<Value>& splats(const Form& f, int lanes) {
+    auto s = std::ranges::find(f.splats, lanes, &Form::Splat::lanes);
+    ensure(s != f.splats.end(), "render: no vector of ", lanes, " was asked for");
+    return s->values;
   }
 
   // One register of u at a point, where the tile ranges in `open` are expanded.
-  Value value(UOp u, TileSet open, const Point& at, bool as_vector) {
-    const int lanes = as_vector ? tiles_.lanes() : 1;
+  Value value(UOp u, TileSet open, const Point& at, int lanes) {
     open &= tiles_.of(u);
     if (u->is(Op::Const)) return writer_.literal(scalar_of(u), lanes);
     if (is_spelt_in_place(u)) {
@@ -167,18 +182,16 @@ class Expander {
       const int64_t position = open ? at[static_cast<size_t>(tiles_.number(u))] : 0;
       return writer_.literal(scalar(u->dtype, position), lanes);
     }
-    for (const Form& f : forms_[u])
-      if (f.open == open) {
-        const auto k = static_cast<size_t>(tiles_.rank(open, at));
-        const std::vector<Value>& from = as_vector && !is_vector(open) ? f.splats : f.values;
-        ensure(k < from.size(), "render: ", name(u->op), " is used before it is computed");
-        return from[k];
-      }
-    ensure(false, "render: no such form of ", name(u->op));
-    return {};
+    auto f = std::ranges::find(forms_[u], open, &Form::open);
+    ensure(f != forms_[u].end(), "render: no such form of ", name(u->op));
+    const std::vector<Value>& from =
+        lanes == 1 || is_vector(open) ? f->values : splats(*f, lanes);
+    const auto k = static_cast<size_t>(tiles_.rank(open, at));
+    ensure(k < from.size(), "render: ", name(u->op), " is used before it is computed");
+    return from[k];
   }
-  Value whole_value(UOp u, const Point& at, bool as_vector) {
-    return value(u, ~TileSet{0}, at, as_vector);
+  Value whole_value(UOp u, const Point& at, int lanes) {
+    return value(u, ~TileSet{0}, at, lanes);
   }
 
   // Folds what tile positions made constant; leaves the rest to the writer.
@@ -203,7 +216,7 @@ class Expander {
     Point at = tiles_.origin();
     do {
       for (uint32_t i = 0; i < u->nsrc; ++i)
-        src[i] = value(u->src(i), f.open, at, is_vector(f.open));
+        src[i] = value(u->src(i), f.open, at, tiles_.lanes(f.open));
       f.values.push_back(alu(u->op, u->dtype, src, exact));
     } while (tiles_.advance(f.open, at));
   }
@@ -211,12 +224,12 @@ class Expander {
   void write_reduce(UOp u, Form& f) {
     const Op op = static_cast<Op>(u->ints(0));
     const TileSet over = reduced(u);
-    const bool vector = is_vector(over | tiles_.of(u->src(0)));
+    const int lanes = tiles_.lanes(over | tiles_.of(u->src(0)));
     Point at = tiles_.origin();
     do {
-      Value sum = whole_value(u->src(0), at, vector);
+      Value sum = whole_value(u->src(0), at, lanes);
       while (tiles_.advance(over, at)) {
-        Value pair[] = {sum, whole_value(u->src(0), at, vector)};
+        Value pair[] = {sum, whole_value(u->src(0), at, lanes)};
         sum = alu(op, u->dtype, pair, false);
       }
       f.values.push_back(is_vector(over) ? fold_lanes(op, sum) : sum);
@@ -239,16 +252,16 @@ class Expander {
               std::vector<std::string>& addresses) {
     const bool vector = is_vector(a.position_open);
     auto k = static_cast<size_t>(tiles_.rank(a.position_open, at));
-    if (vector) k = k * static_cast<size_t>(tiles_.lanes()) + static_cast<size_t>(*lane);
+    if (vector) k = k * static_cast<size_t>(a.lanes) + static_cast<size_t>(*lane);
     if (addresses.size() <= k) addresses.resize(k + 1);
     if (addresses[k].empty()) {
-      Value position = value(a.position, a.position_open, at, vector);
+      Value position = value(a.position, a.position_open, at, vector ? a.lanes : 1);
       if (vector) position = writer_.slice(position, *lane, 1);
       addresses[k] = writer_.address(a.slot, a.dtype, position);
     }
     int64_t offset = 0;
     const Steps& steps = tiles_.steps(a.position);
-    for (TileSet rest = a.linear & ~tiles_.lane(); rest; rest &= rest - 1) {
+    for (TileSet rest = a.linear & ~tiles_.lane(a.linear); rest; rest &= rest - 1) {
       const int t = std::countr_zero(rest);
       offset += steps.of(t) * at[static_cast<size_t>(t)];
     }
@@ -262,23 +275,22 @@ class Expander {
 
   std::optional<Value> gate_value(const Access& a, const Point& at) {
     if (!a.gate) return {};
-    return whole_value(a.gate, at, is_vector(tiles_.of(a.gate)));
+    return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
   }
 
   void write_load(UOp u, Form& f) {
-    const Access a = access(u->src(0), gate_of(u, 1));
+    const Access a = access(u, u->src(0), gate_of(u, 1));
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
       std::optional<Value> gate = gate_value(a, at);
       if (!is_vector(f.open) || is_contiguous(a)) {
-        const int lanes = is_vector(f.open) ? tiles_.lanes() : 1;
-        f.values.push_back(
-            writer_.load(place(a, at, {}, addresses), lanes, gate ? &*gate : nullptr));
+        f.values.push_back(writer_.load(place(a, at, {}, addresses), tiles_.lanes(f.open),
+                                        gate ? &*gate : nullptr));
         continue;
       }
       std::vector<Value> elements;
-      for (int l = 0; l < tiles_.lanes(); ++l) {
+      for (int l = 0; l < a.lanes; ++l) {
         std::optional<Value> one = gate;
         if (gate) one = gate_lane(*gate, l);
         elements.push_back(writer_.load(place(a, at, l, addresses), 1, one ? &*one : nullptr));
@@ -289,7 +301,7 @@ class Expander {
 
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
-    const Access a = access(u->src(0), gate_of(u, 2));
+    const Access a = access(u, u->src(0), gate_of(u, 2));
     const TileSet all = tiles_.of(u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
@@ -298,12 +310,12 @@ class Expander {
     do {
       std::optional<Value> gate = gate_value(a, at);
       const bool wide = vector && (whole || is_vector(tiles_.of(u->src(1))));
-      Value v = whole_value(u->src(1), at, wide);
+      Value v = whole_value(u->src(1), at, wide ? a.lanes : 1);
       if (whole) {
         writer_.store(place(a, at, {}, addresses), v, gate ? &*gate : nullptr);
         continue;
       }
-      for (int l = 0; l < tiles_.lanes(); ++l) {
+      for (int l = 0; l < a.lanes; ++l) {
         std::optional<Value> one = gate;
         if (gate) one = gate_lane(*gate, l);
         writer_.store(place(a, at, l, addresses), wide ? writer_.slice(v, l, 1) : v,
@@ -324,21 +336,21 @@ class Expander {
     UOp reg = memory_of(u->src(0));
     ensure(reg->is(Op::Reg), "render: a store to ", name(reg->op));
     const TileSet set = tiles_.of(reg);
-    const bool vector = is_vector(set);
+    const int lanes = tiles_.lanes(set);
     const bool fresh = std::ranges::find(declared_, reg) == declared_.end();
     if (fresh) declared_.push_back(reg);
     Point at = tiles_.origin();
     do {
       std::string name = register_name(reg, at);
-      if (fresh) writer_.declare_register(name, reg->dtype, vector ? tiles_.lanes() : 1);
-      writer_.write_register(name, whole_value(u->src(1), at, vector));
+      if (fresh) writer_.declare_register(name, reg->dtype, lanes);
+      writer_.write_register(name, whole_value(u->src(1), at, lanes));
     } while (tiles_.advance(set, at));
   }
 
   void write_read(UOp u, Form& f) {
     UOp reg = memory_of(u->src(0));
     ensure(reg->is(Op::Reg), "render: a load from ", name(reg->op));
-    const int lanes = is_vector(f.open) ? tiles_.lanes() : 1;
+    const int lanes = tiles_.lanes(f.open);
     Point at = tiles_.origin();
     do f.values.push_back(writer_.read_register(register_name(reg, at), u->dtype, lanes));
     while (tiles_.advance(f.open, at));
@@ -350,7 +362,6 @@ class Expander {
     if (!forms_.has(u)) return;
     Form& f = forms_[u].front();
     f.values = {std::move(v)};
-    f.splats.clear();
     add_splats(f);
   }
 
@@ -360,7 +371,7 @@ class Expander {
     if (range_role(range) == Role::Thread)
       return define(range, writer_.open_thread_loop(slot, range->dtype));
     UOp extent = range->src(0);
-    Value end = value(extent, 0, tiles_.origin(), false);
+    Value end = value(extent, 0, tiles_.origin(), 1);
     Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
     define(range, writer_.open_loop(slot, begin, end, extent->lo < 1));
   }

@@ -54,13 +54,16 @@ Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program
     sets_[r] = TileSet{1} << t;
     steps_[r].step.resize(ranges_.size(), 0);
     steps_[r].step[t] = 1;
-    if (range_role(r) == Role::Lane && extent > 1 && std::has_single_bit(uint64_t(extent))) {
-      ensure(!lane_, "render: two Lane ranges");
-      lane_ = TileSet{1} << t;
-      lanes_ = static_cast<int>(extent);
-    }
+    if (range_role(r) == Role::Lane && extent > 1 && std::has_single_bit(uint64_t(extent)))
+      lanes_ |= TileSet{1} << t;
   }
   for (Node* s : program.linear->src()) note(UOp(s));
+}
+
+int Tiles::lanes(TileSet set) const {
+  const TileSet axis = lane(set);
+  ensure(std::popcount(axis) <= 1, "render: a value depends on two Lane ranges");
+  return axis ? static_cast<int>(extents_[static_cast<size_t>(std::countr_zero(axis))]) : 1;
 }
 
 int Tiles::number(UOp range) const {
@@ -122,14 +125,14 @@ Steps Tiles::combine_steps(UOp u) {
 
 int64_t Tiles::registers(TileSet set) const {
   int64_t n = 1;
-  for (TileSet rest = set & ~lane_; rest; rest &= rest - 1)
+  for (TileSet rest = set & ~lanes_; rest; rest &= rest - 1)
     n *= extents_[static_cast<size_t>(std::countr_zero(rest))];
   return n;
 }
 
 int64_t Tiles::rank(TileSet set, const Point& at) const {
   int64_t k = 0;
-  for (TileSet rest = set & ~lane_; rest; rest &= rest - 1) {
+  for (TileSet rest = set & ~lanes_; rest; rest &= rest - 1) {
     const auto t = static_cast<size_t>(std::countr_zero(rest));
     k = k * extents_[t] + at[t];
   }
@@ -137,7 +140,7 @@ int64_t Tiles::rank(TileSet set, const Point& at) const {
 }
 
 bool Tiles::advance(TileSet set, Point& at) const {
-  set &= ~lane_;
+  set &= ~lanes_;
   while (set) {
     const auto t = static_cast<size_t>(std::bit_width(set) - 1);
     if (++at[t] < extents_[t]) return true;

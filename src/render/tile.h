@@ -29,9 +29,10 @@ class Tiles {
  public:
   explicit Tiles(const Program& program);
 
-  // The vector axis. A Lane range whose extent is no power of two, or 1, is an ordinary one.
-  int lanes() const { return lanes_; }
-  TileSet lane() const { return lane_; }
+  // Vector axes; no value depends on two of them. A Lane range whose extent is no power of two, or
+  // 1, is an ordinary one.
+  TileSet lane(TileSet set) const { return set & lanes_; }
+  int lanes(TileSet set) const;  // of a value with these tile ranges: 1 if it is no vector
 
   TileSet of(UOp u);            // of a statement or an operand of one
   const Steps& steps(UOp u);    // of an integer one
@@ -50,8 +51,7 @@ class Tiles {
 
   std::vector<UOp> ranges_;
   std::vector<int64_t> extents_;
-  TileSet lane_ = 0;
-  int lanes_ = 1;
+  TileSet lanes_ = 0;
   Column<TileSet> sets_;
   Column<Steps> steps_;
   Steps constant_;

@@ -18,10 +18,20 @@ void merge(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   into.swap(both);
 }
 
+// The reduce whose sum a reduce continues: the two become one loop nest.
+UOp continued(UOp reduce) {
+  UOp at = reduce->src(0);
+  while (has(at->op, Movement)) at = at->src(0);
+  return at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) ? at : UOp();
+}
+
 // Much folded into little is as good as always stored. Cutting a long chain there, well before it
 // is too long, cuts every layer of a deep network at the same places.
 bool folds_much(UOp n) {
-  return n->is(Op::Reduce) && n->src(0)->shape->count() > 16 * n->shape->count();
+  if (!n->is(Op::Reduce)) return false;
+  if (n->src(0)->shape->count() > 16 * n->shape->count()) return true;
+  UOp inner = continued(n);
+  return inner && folds_much(inner);
 }
 
 class Bounder {
@@ -33,6 +43,7 @@ class Bounder {
         load_(arena().size()),
         users_(load_.size()),
         counts_(load_.size()),
+        continued_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
                 std::vector<std::vector<uint32_t>>(load_.size())} {
     for (size_t i = order.size(); i-- > 0;) {
@@ -41,6 +52,8 @@ class Bounder {
       for (Node* s : n->src()) users_[s->id] += passes_on ? users_[n->id] : 1;
     }
     for (UOp n : order) {
+      if (n->is(Op::Reduce))
+        if (UOp inner = continued(n)) continued_[inner->id] = true;
       counts_[n->id] = n->shape ? n->shape->count() : 0;
       if (n->is(Op::Store) && keeps_value(n)) bounds_.kept[n->src(1)->id] = true;
       if (n->is(Op::Contiguous)) bounds_.kept[n->id] = true;
@@ -58,9 +71,10 @@ class Bounder {
  private:
   const Target& target_;
   const size_t most_;
-  std::vector<Load> load_;          // these three by node id
+  std::vector<Load> load_;          // these four by node id
   std::vector<int> users_;
   std::vector<int64_t> counts_;     // elements
+  std::vector<bool> continued_;     // by another reduce
   Bounds bounds_;
   bool grown_ = false;
 
@@ -79,7 +93,7 @@ class Bounder {
     }
     bounds_.reads[n->id] = mine.leaves;
     const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
-    if ((folds_much(n) && long_chain) || repeats_reads(n, mine))
+    if ((long_chain && !continued_[n->id] && folds_much(n)) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
     if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = {1, {n->id}};
   }

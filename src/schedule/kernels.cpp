@@ -1,6 +1,4 @@
 // Sources first: the scalar expression of every request, then the writes of every kernel.
-#include <algorithm>
-
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "schedule/ranges.h"
@@ -31,11 +29,8 @@ class Builder {
   Drawn drawn_;
 
   UOp holder_param(const Holder& h) {
-    auto it = std::ranges::find(drawn_.holders, h);
-    auto slot = static_cast<int>(it - drawn_.holders.begin());
-    if (it == drawn_.holders.end()) drawn_.holders.push_back(h);
     const PlannedBuffer& b = draft_.buffers[static_cast<size_t>(h.buffer)];
-    return param(slot, b.dtype, b.count);
+    return param(drawn_.holders.id(h), b.dtype, b.count);
   }
 
   UOp read(UOp n, const Request& r) {

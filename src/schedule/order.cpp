@@ -33,18 +33,13 @@ class Orderer {
 
   DrawnKernel& kernel(int k) { return d_.kernels[static_cast<size_t>(k)]; }
 
-  int holder_id(const Holder& h) {
-    auto it = std::ranges::find(d_.holders, h);
-    if (it == d_.holders.end()) it = d_.holders.insert(it, h);
-    return static_cast<int>(it - d_.holders.begin());
-  }
   UOp holder_param(const Holder& h) {
     const PlannedBuffer& b = d_.buffers[static_cast<size_t>(h.buffer)];
-    return param(holder_id(h), b.dtype, b.count);
+    return param(d_.holders.id(h), b.dtype, b.count);
   }
 
   std::vector<int> holders_in(const DrawnKernel& k) {
-    if (k.copy) return {holder_id(k.copy_source)};
+    if (k.copy) return {d_.holders.id(k.copy_source)};
     std::vector<UOp> roots;
     for (const Write& w : k.writes) {
       roots.push_back(w.value);
@@ -269,17 +264,23 @@ class Orderer {
   }
 
   void merge_siblings() {
-    std::vector<int> order = sequence_;
-    for (size_t i = 0; i < order.size(); ++i) {
-      int a = order[i];
-      if (kernel(a).writes.empty() || kernel(a).copy) continue;
-      for (size_t j = i + 1; j < order.size(); ++j) {
-        int b = order[j];
-        if (level_[static_cast<size_t>(a)] != level_[static_cast<size_t>(b)]) continue;
-        if (!kernel(b).writes.empty() && may_merge(a, b)) merge(a, b);
-      }
+    std::vector<std::vector<int>> levels;
+    for (int k : sequence_) {
+      auto level = static_cast<size_t>(level_[static_cast<size_t>(k)]);
+      if (levels.size() <= level) levels.resize(level + 1);
+      levels[level].push_back(k);
     }
+    for (const std::vector<int>& level : levels) merge_within(level);
     std::erase_if(d_.kernels, [](const DrawnKernel& k) { return k.writes.empty(); });
+  }
+
+  void merge_within(const std::vector<int>& level) {
+    for (size_t i = 0; i < level.size(); ++i) {
+      int a = level[i];
+      if (kernel(a).writes.empty() || kernel(a).copy) continue;
+      for (size_t j = i + 1; j < level.size(); ++j)
+        if (int b = level[j]; !kernel(b).writes.empty() && may_merge(a, b)) merge(a, b);
+    }
   }
 
   bool may_merge(int a, int b) {

@@ -92,9 +92,27 @@ struct DrawnKernel {
   Holder copy_source;
   uint8_t device = 0;
 };
+// Holders, numbered as they are first asked for.
+class Holders {
+ public:
+  int id(const Holder& h) {
+    auto buffer = static_cast<size_t>(h.buffer);
+    if (by_buffer_.size() <= buffer) by_buffer_.resize(buffer + 1);
+    for (int known : by_buffer_[buffer])
+      if (list_[static_cast<size_t>(known)] == h) return known;
+    list_.push_back(h);
+    by_buffer_[buffer].push_back(static_cast<int>(list_.size()) - 1);
+    return by_buffer_[buffer].back();
+  }
+  const Holder& operator[](size_t id) const { return list_[id]; }
+
+ private:
+  std::vector<Holder> list_;
+  std::vector<std::vector<int>> by_buffer_;
+};
 struct Drawn {
   std::vector<DrawnKernel> kernels;
-  std::vector<Holder> holders;
+  Holders holders;
   std::vector<PlannedBuffer> buffers;
 };
 Drawn build_kernels(Draft& draft);

@@ -1,4 +1,4 @@
-#include "test/late_device.h"
+#include "test/odd_devices.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,8 @@ namespace mote {
 namespace {
 
 std::atomic<int64_t> kernels_until_failure{-1};
-Device* cpu = nullptr;  // opened first: devices are opened one at a time
+// Opened first: devices are opened one at a time.
+Device *cpu = nullptr, *interpreter = nullptr;
 
 struct Task {
   std::function<void()> work;
@@ -131,17 +132,41 @@ class Late : public Device {
   Pool& pool_;  // never ends: its threads may outlive main
 };
 
+class Narrow : public Device {
+ public:
+  explicit Narrow(std::string name) : Device(std::move(name), interpreter->target()) {
+    target_.name = "narrow";
+    target_.max_buffers = 8;
+    for (DType d : {DType::i64, DType::u64, DType::f64})
+      target_.dtypes &= ~(1u << static_cast<int>(d));
+  }
+  std::string render(const Program& p) override { return interpreter->render(p); }
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
+    return interpreter->compile(text, p);
+  }
+  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+    for (const Launch& l : list)
+      if (l.buffers.size() > 8) throw Error(ErrorKind::Device, "more than 8 buffers");
+    return interpreter->submit(std::move(list), after);
+  }
+};
+
+template <class T>
+std::unique_ptr<Device> open(const std::string& name) {
+  return std::unique_ptr<Device>(new T(name));
+}
+bool always(std::string*) { return true; }
+
 }  // namespace
 
-void add_late_device() {
-  static const bool once = [] {
+void add_odd_devices() {
+  [[maybe_unused]] static const bool once = [] {
     cpu = &device("CPU");
-    add_device({"LATE", [](std::string*) { return true; }, [](const std::string& name) {
-                  return std::unique_ptr<Device>(new Late(name));
-                }});
+    interpreter = &device("INTERP_PROGRAM");
+    add_device({"LATE", always, open<Late>});
+    add_device({"NARROW", always, open<Narrow>});
     return true;
   }();
-  (void)once;
 }
 
 void fail_late_kernel(int64_t skip) { kernels_until_failure = skip; }

@@ -1,0 +1,19 @@
+#include "ir/program.h"
+
+#include <bit>
+
+#include "ir/graph.h"
+
+namespace mote {
+
+UOp value_of_two_lanes(UOp root) {
+  uint64_t lanes = 0;
+  for (UOp u : toposort(root)) {
+    if (u->is(Op::Range) && range_role(u) == Role::Lane) lanes |= u->ranges;
+    const bool value = !has(u->op, Effect) || u->is(Op::Store);
+    if (value && std::popcount(u->ranges & lanes) > 1) return u;
+  }
+  return {};
+}
+
+}  // namespace mote

@@ -1,0 +1,17 @@
+// Devices for tests.
+//
+// LATE runs the CPU's code, but on threads of its own, after random delays and in any order that the
+// tokens allow. Memory is filled with rubbish when it is taken and given back, so that whoever does
+// not wait is found out.
+// NARROW interprets lowered kernels as INTERP_PROGRAM does, but is described as a device with at
+// most 8 buffers per kernel and no 64-bit types.
+#pragma once
+#include <cstdint>
+
+namespace mote {
+
+void add_odd_devices();  // they are known by name from now on
+// The LATE kernel started after `skip` further ones fails; -1: none.
+void fail_late_kernel(int64_t skip);
+
+}  // namespace mote
