@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
@@ -251,7 +252,11 @@ void run_programs(const char* device, int count, int steps) {
   }
 }
 
-bool soaks() { return std::getenv("MOTE_SOAK") != nullptr; }
+int scaled(int count, int soaking) {
+  if (std::getenv("MOTE_SOAK")) return soaking;
+  const char* scale = std::getenv("MOTE_TEST_SCALE");
+  return scale ? std::max(1, static_cast<int>(count * std::atof(scale))) : count;
+}
 
 }  // namespace
 
@@ -373,9 +378,9 @@ TEST_SUITE("aliasing") {
   }
 
   TEST_CASE("random programs of views and writes, interpreted") {
-    run_programs("INTERP", soaks() ? 20000 : 3000, 30);
+    run_programs("INTERP", scaled(3000, 50000), 30);
   }
   TEST_CASE("random programs of views and writes, compiled") {
-    run_programs("CPU", soaks() ? 2000 : 150, 40);
+    run_programs("CPU", scaled(150, 2000), 40);
   }
 }

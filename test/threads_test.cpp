@@ -135,6 +135,40 @@ TEST_CASE("several threads realize at once") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("equal expressions of several threads are written in place by each") {
+  std::atomic<int> wrong{0};
+  on_threads(4, [&](int i) {
+    for (int k = 0; k < 20; ++k) {
+      Tensor a = full({33}, 7, int64), twin = full({33}, 7, int64), sum = twin.sum();
+      a.realize();
+      a.add_(i);
+      a.realize();
+      a.add_(1);
+      wrong += a.sum().item<int64_t>() != 33 * (8 + i);
+      wrong += twin.to_vector<int64_t>()[32] != 7;
+      wrong += sum.item<int64_t>() != 231;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("tensors go on one thread while another realizes what reads them") {
+  Channel used;
+  std::thread ends([&] {
+    while (used.take().defined()) {}
+  });
+  for (int i = 0; i < 60; ++i) {
+    Tensor x = from_data(ramp(64), {64}), y = x * 2, z = y + x;
+    used.put(std::move(x));
+    if (i % 2) y.realize();
+    used.put(std::move(y));
+    CHECK(z.sum().item<float>() == 3 * 2016);
+    used.put(std::move(z));
+  }
+  used.put(Tensor());
+  ends.join();
+}
+
 TEST_CASE("threads draw random numbers, print and fail") {
   std::atomic<int> wrong{0};
   on_threads(4, [&](int i) {

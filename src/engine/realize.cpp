@@ -120,8 +120,10 @@ class Request {
                   return spoiled.count(s) != 0;
                 });
       if (reads_spoiled) spoiled.insert(n.get());
-      if (spoiled.count(n.get()) && reach.is_needed_elsewhere(n) && !ours.count(n.get()))
-        goals_.push_back(value_goal(Ref(n), n->device ? n->device : kDefaultDevice, {}));
+      if (!spoiled.count(n.get()) || !reach.is_needed_elsewhere(n)) continue;
+      UOp kept = is_realized(n) ? tensor_graph::realized_in(n) : n;
+      if (ours.insert(kept.get()).second)
+        goals_.push_back(value_goal(Ref(kept), kept->device ? kept->device : kDefaultDevice, {}));
     }
   }
 
@@ -487,7 +489,8 @@ void settle(std::vector<Goal>& goals) {
     Goal& g = goals[i];
     Ref held = next_version(g.effect);
     held->arg.storage->from_graph = hides_leaves[i] && !held->arg.storage->requires_grad;
-    if (!own[i]) tensor_graph::set_realized(g.node, held);
+    if (!own[i] && !g.node->realized.load(std::memory_order_acquire))  // or equal to one before
+      tensor_graph::set_realized(g.node, held);
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
     if (g.buffer) {

@@ -448,7 +448,8 @@ uint32_t max_id() {
 void set_realized(const Ref& node, const Ref& buffer) {
   Node* held = buffer.get();
   held->refs.fetch_add(1, std::memory_order_relaxed);
-  if (Node* before = node->realized.exchange(held, std::memory_order_acq_rel)) drop(before);
+  Node* before = node->realized.exchange(held, std::memory_order_acq_rel);
+  ensure(!before, "a value is realized twice");
 }
 
 UOp realized_in(UOp node) {

@@ -29,11 +29,15 @@ TEST_CASE("models: kernels and memory of the MNIST training step") {
   Tensor images = zeros({512, 1, 28, 28}, Options{DType::f32, "NULL"}).contiguous();
   Tensor labels = zeros({512}, Options{DType::i64, "NULL"}).contiguous();
   realize({images, labels});
+  clear_caches();
+  EngineCounts before = engine_counts();
   ScheduleReport report = explain(step(net, adam, images, labels));
   MESSAGE("MNIST step: ", report.kernels.size(), " kernels, ", report.distinct, " distinct, ",
           report.total.ops / 1e9, " Gop, ", report.total.bytes / 1e6, " MB moved, ",
           report.arena_bytes, " of ", report.unplanned_bytes, " bytes");
   CHECK(report.kernels.size() <= 110);
+  // Host time, in constructions: the count does not depend on the machine's load.
+  CHECK(engine_counts().nodes - before.nodes <= 150'000);
   CHECK(static_cast<double>(report.arena_bytes) <=
         0.7 * static_cast<double>(report.unplanned_bytes));
 }
@@ -56,6 +60,23 @@ TEST_CASE("models: the MNIST net learns, and its second step is found in the cac
   CHECK(after.kernels_compiled == before.kernels_compiled);
   CHECK(after.schedule_hits - before.schedule_hits == 2);
   CHECK(net.bn1.num_batches_tracked.item<int>() == 4);
+}
+
+TEST_CASE("models: a deeper network has no more distinct kernels") {
+  auto distinct = [](int64_t layers) {
+    models::Gpt gpt({.layers = layers, .options = {DType::f32, "NULL"}});
+    Tensor tokens = zeros({4, 64}, Options{DType::i64, "NULL"}).contiguous();
+    Tensor next = zeros({256}, Options{DType::i64, "NULL"}).contiguous();
+    realize({tokens, next});
+    Tensor loss = gpt(tokens).flatten(0, 1).cross_entropy(next);
+    loss.backward();
+    std::vector<Tensor> wanted = {loss};
+    for (const Tensor& p : parameters(gpt)) wanted.push_back(p.grad());
+    return explain(wanted).distinct;
+  };
+  int base = distinct(12);
+  CHECK(distinct(24) == base);
+  CHECK(distinct(48) == base);
 }
 
 TEST_CASE("models: names as in the checkpoints people have") {

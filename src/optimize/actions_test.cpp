@@ -89,6 +89,41 @@ TEST_SUITE("actions") {
       CHECK_THROWS_AS(parse_actions(bad), Error);
   }
 
+  // out[i, j] = x[i, j] + sum over k of x[i, k]: two nests that share no value but scalars.
+  UOp row_sums_added() {
+    UOp out = param(0, DType::f32, 512), x = param(1, DType::f32, 512);
+    UOp i = range(0, index(8), Role::Loop), j = range(1, index(64), Role::Loop),
+        k = range(2, index(64), Role::Reduce);
+    UOp over[] = {k};
+    UOp value = at(x, i * 64 + j) + reduce_over(Op::Add, at(x, i * 64 + k), over);
+    UOp store = make(Op::Store, DType::none, {at(out, i * 64 + j), value});
+    return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i, j})},
+                Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("a value has lanes once, a kernel once for every nest") {
+    Arena arena;
+    ArenaScope scope(arena);
+    const Action output{Action::Split, 1, 8, Role::Lane}, sum{Action::Split, 2, 4, Role::Lane};
+    UOp once = apply(row_sums_added(), output);
+    REQUIRE(once);
+    CHECK(apply(once, sum));
+    std::string refused;
+    CHECK(!apply(once, {Action::Split, 1, 2, Role::Lane}, &refused));
+    CHECK(refused == "some value has lanes already");
+    CHECK(!apply(apply(matmul_body(8, 8, 8), output), sum, &refused));
+    CHECK(refused == "some value has lanes already");
+  }
+
+  TEST_CASE("the heuristic gives every nest lanes, and a long sum several accumulators") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target;
+    target.vector_bytes = 32;
+    CHECK(to_string(choose_actions(row_sums_added(), target)) ==
+          "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
+  }
+
   TEST_CASE("what cannot be is refused with a reason") {
     Arena arena;
     ArenaScope scope(arena);

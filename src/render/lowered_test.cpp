@@ -169,6 +169,21 @@ TEST_SUITE("lowered") {
         {"split 2 4 lane", "split 1 4 lane", "split 0 2 lane"});
   }
 
+  TEST_CASE("every nest has lanes of its own, and scalars meet them all") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(5), Role::Loop), j = range(1, index(24), Role::Loop),
+              k = range(2, index(24), Role::Reduce), q = range(3, index(24), Role::Reduce);
+          UOp memory = param(1, DType::f32, 120);
+          UOp top = reduce_over(Op::Max, read(memory, i * 24 + k), std::vector{k});
+          UOp all = sum(read(memory, i * 24 + q) - top, {q});
+          return kernel(param(0, DType::f32, 120), i * 24 + j,
+                        (read(memory, i * 24 + j) - top) * all, {i, j});
+        },
+        {"split 1 8 lane; split 2 4 lane; split 3 16 lane", "split 2 8 lane; split 3 8 lane",
+         "split 1 4 lane; split 2 2 upcast; split 3 3 unroll; split 2 4 lane; thread 0"});
+  }
+
   TEST_CASE("casts, division and narrow floats, decomposed") {
     check_kernel(
         [] {

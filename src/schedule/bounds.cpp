@@ -116,22 +116,38 @@ class Bounder {
     return sum;
   }
 
-  bool force_heaviest_source(UOp n) {
+  Node* heaviest_source(const Node* n) const {
     Node* heaviest = nullptr;
     for (Node* s : n->src())
       if (load_[s->id].size > 1 && (!heaviest || load_[s->id].size > load_[heaviest->id].size))
         heaviest = s;
-    if (!heaviest) return false;
-    while (has(heaviest->op, Movement)) heaviest = heaviest->sources[0];
-    grown_ |= !bounds_.forced[heaviest->id];
-    bounds_.forced[heaviest->id] = true;
-    for (Node* s : n->src()) {
-      Node* at = s;
-      while (at != heaviest && has(at->op, Movement)) at = at->sources[0];
-      if (at == heaviest) load_[s->id] = {1, {heaviest->id}};
+    return heaviest;
+  }
+
+  // The value to store is found below movement, and below what is made of much smaller ones: the
+  // products that a matrix product sums are never stored.
+  bool force_heaviest_source(UOp n) {
+    Node* at = heaviest_source(n.get());
+    if (!at) return false;
+    std::vector<Node*> path;
+    for (Node* next = at; next;) {
+      at = next;
+      next = has(at->op, Movement) ? at->sources[0] : heaviest_source(at);
+      if (!next || load_[next->id].size <= 1) break;
+      if (!has(at->op, Movement) && !is_made_of_less(at)) break;
+      path.push_back(at);
     }
-    load_[heaviest->id] = {1, {heaviest->id}};
+    grown_ |= !bounds_.forced[at->id];
+    bounds_.forced[at->id] = true;
+    load_[at->id] = {1, {at->id}};
+    for (size_t i = path.size(); i-- > 0;) load_[path[i]->id] = total(UOp(path[i]));
     return true;
+  }
+
+  bool is_made_of_less(const Node* n) const {
+    return std::ranges::all_of(load_[n->id].leaves, [&](uint32_t leaf) {
+      return counts_[n->id] > 4 * counts_[leaf];
+    });
   }
 };
 

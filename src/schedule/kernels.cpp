@@ -16,7 +16,8 @@ class Builder {
       Entry& e = draft_.at(n);
       for (uint32_t i = 0; i < e.requests.size(); ++i) {
         UOp v = e.requests[i].value = value(n, i);
-        if (v && !v->provenance) v.get()->provenance = n->provenance;
+        if (v && n->provenance && is_made_by(n, e.requests[i], v))
+          v.get()->provenance = n->provenance;
       }
     }
     for (KernelDraft& k : draft_.kernels) drawn_.kernels.push_back(draw(k));
@@ -41,6 +42,16 @@ class Builder {
 
   UOp below(UOp n, const Request& r, uint32_t i) {
     return draft_.at(n->src(i)).requests[r.below[i]].value;
+  }
+
+  // A new node has the place of its first source until it is said whose it is; movement and what
+  // folds away hand on a source's value.
+  bool is_made_by(UOp n, const Request& r, UOp v) {
+    if (!v->provenance) return true;
+    if (!has(n->op, Alu) && !has(n->op, Folds)) return false;
+    for (uint32_t i = 0; i < n->nsrc && i < r.below.size(); ++i)
+      if (below(n, r, i) == v) return false;
+    return true;
   }
 
   UOp value(UOp n, uint32_t i) {

@@ -40,6 +40,7 @@ class Assigner {
     cost_.resize(arena().size());
     for (UOp n : draft_.order) {
       if (n->is(Op::Param)) add_param(n);
+      if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
       weigh(n);
     }
   }
@@ -62,7 +63,8 @@ class Assigner {
   std::vector<Cost> cost_;
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
-  std::set<const Node*> copied_;  // by a Copy, as a whole
+  std::set<const Node*> copied_;          // by a Copy, as a whole
+  std::set<const Node*> in_closed_form_;  // comparisons that go when their gathers collapse
   // By Store: kernels that must run after it, to read that version or to write the next one.
   std::unordered_map<const Node*, std::vector<int>> waiting_;
 
@@ -70,24 +72,25 @@ class Assigner {
 
   static double count(UOp n) { return static_cast<double>(n->shape->count()); }
 
-  // A sum over where(position == index, x, 0) reads one element: it will collapse to a gather.
-  static bool is_gather(UOp reduce) {
+  // A sum over where(position == index, x, 0) reads one element: it will collapse to a gather. Gives
+  // the comparison, or nothing.
+  static UOp gathers_by(UOp reduce) {
     UOp value = reduce->src(0);
-    if (static_cast<Op>(reduce->ints(0)) != Op::Add) return false;
+    if (static_cast<Op>(reduce->ints(0)) != Op::Add) return {};
     while (has(value->op, Movement) || value->is(Op::Cast)) value = value->src(0);
-    if (!value->is(Op::Where)) return false;
+    if (!value->is(Op::Where)) return {};
     UOp condition = value->src(0);
     while (has(condition->op, Movement) || condition->is(Op::And)) condition = condition->src(0);
-    if (!condition->is(Op::Eq)) return false;
+    if (!condition->is(Op::Eq)) return {};
     for (Node* side : condition->src()) {
       while (has(side->op, Movement) || side->op == Op::Cast) side = side->sources[0];
-      if (side->op == Op::Iota) return true;
+      if (side->op == Op::Iota) return condition;
     }
-    return false;
+    return {};
   }
 
   static double fold_count(UOp reduce) {
-    if (is_gather(reduce)) return 1;
+    if (gathers_by(reduce)) return 1;
     double in = count(reduce->src(0)), out = count(reduce);
     return out == 0 ? 0 : in / out;
   }
@@ -147,6 +150,7 @@ class Assigner {
 
   bool better_stored(UOp n, const Entry& e) const {
     if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
+    if (in_closed_form_.count(n.get())) return false;
     const Cost& c = cost_[n->id];
     const double elements = count(n), bytes = elements * size_of(n->dtype);
     std::set<int> kernels;

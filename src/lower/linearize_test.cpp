@@ -1,0 +1,29 @@
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "ir/spec.h"
+#include "lower/lower.h"
+
+using namespace mote;
+
+namespace {
+
+UOp stored(UOp value, std::vector<UOp> ranges, UOp position) {
+  UOp place = make(Op::Index, value->dtype, {param(0, value->dtype, 64), position});
+  std::vector<UOp> src{make(Op::Store, DType::none, {place, value})};
+  src.insert(src.end(), ranges.begin(), ranges.end());
+  return make(Op::Sink, DType::none, {make(Op::End, DType::none, src)}, Arg::of(intern_arg({})));
+}
+
+}  // namespace
+
+TEST_CASE("linearize: an update that folds to what is there already is listed once") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp r[] = {range(0, constant(DType::i64, 8), Role::Reduce)};
+  UOp sum = reduce_over(Op::Add, constant(DType::i32, 0), r);
+  UOp linear = linearize(stored(sum, {}, constant(DType::i64, 0)));
+  std::set<const Node*> once(linear->src().begin(), linear->src().end());
+  CHECK(once.size() == linear->nsrc);
+}
