@@ -1,4 +1,6 @@
 // What remembering the user's file and line costs: nanoseconds per call and per node.
+#include "ir/provenance.h"
+
 #include <mote/mote.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <cstdio>
 #include <source_location>
 
-#include "ir/provenance.h"
 #include "tensor/primitives.h"
 
 using namespace mote;

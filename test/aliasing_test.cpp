@@ -75,7 +75,10 @@ class Program {
   std::vector<Both> all_;
   std::string log_;
 
-  size_t below(size_t n) { return random_() % n; }
+  template <class T>
+  T below(T n) {
+    return static_cast<T>(random_() % static_cast<uint64_t>(n));
+  }
   size_t any() { return below(all_.size()); }
   std::string name(size_t i) const { return "t" + std::to_string(i); }
   void say(const std::string& line) { log_ += line + "\n"; }
@@ -99,9 +102,8 @@ class Program {
   void slice() {
     size_t i = any();
     Both x = all_[i];
-    int64_t begin = static_cast<int64_t>(below(static_cast<size_t>(x.now.shape[0])));
-    int64_t end = begin + 1 + static_cast<int64_t>(below(static_cast<size_t>(x.now.shape[0] - begin)));
-    int64_t columns = x.now.shape[1];
+    int64_t rows = x.now.shape[0], columns = x.now.shape[1];
+    int64_t begin = below(rows), end = begin + 1 + below(rows - begin);
     Values places(x.now.places.begin() + begin * columns, x.now.places.begin() + end * columns);
     add(x.lazy(Slice(begin, end)), {x.now.memory, places, {end - begin, columns}},
         name(i) + "[" + std::to_string(begin) + ":" + std::to_string(end) + "]");

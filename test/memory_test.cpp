@@ -119,7 +119,8 @@ TEST_SUITE("from_blob") {
         auto f = static_cast<float>(i);
         std::memcpy(bytes.data() + 1 + 4 * i, &f, 4);
       }
-      Tensor t = from_blob(bytes.data() + 1, {1001}, DType::f32, nullptr, nullptr, name), before = t * 1;
+      Tensor t = from_blob(bytes.data() + 1, {1001}, DType::f32, nullptr, nullptr, name);
+      Tensor before = t * 1;
       CHECK((t + 1).sum().item<float>() == 501501);
       t.add_(1).realize();
       CHECK(value(0) == 1);

@@ -84,7 +84,8 @@ TEST_CASE("in a child: compile" * doctest::skip()) {
 
 TEST_CASE("in a child: add on the CPU" * doctest::skip()) {
   try {
-    Tensor t = ones({2}) + 1; t.realize();
+    Tensor t = ones({2}) + 1;
+    t.realize();
     std::printf("ran: %s\n", t.to_string().c_str());
   } catch (const Error& e) {
     std::printf("%s: %s\n", e.kind() == ErrorKind::Device ? "device error" : "error", e.what());
@@ -130,9 +131,10 @@ TEST_SUITE("processes") {
     Ran c = run_self("MOTE_CACHE=0 MOTE_LIBLLVM=/nonexistent", "in a child: add on the CPU");
     CHECK(has(c, "ran: [2. 2.]"));
     Ran none = run_self(no_compilers, "in a child: add on the CPU");
-    CHECK(has(none, "device error: [device] CPU is not available: LLVM 19 not found (tried only "
-                    "LIBLLVM=/nonexistent): install libllvm19; no C compiler (cc, gcc or clang) on "
-                    "PATH: install g++ (or libllvm19, which needs no C compiler) (" __FILE__ ":"));
+    CHECK(has(none,
+              "device error: [device] CPU is not available: LLVM 19 not found (tried only "
+              "LIBLLVM=/nonexistent): install libllvm19; no C compiler (cc, gcc or clang) on "
+              "PATH: install g++ (or libllvm19, which needs no C compiler) (" __FILE__ ":"));
   }
 
   TEST_CASE("a setting that cannot be read is an error that names it") {

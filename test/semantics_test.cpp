@@ -88,7 +88,7 @@ void check_casts(const char* device) {
   const std::vector<From> from = {0,       From(-0.9), From(0.9),  From(1.5),    From(-1.5),
                                   From(127.9), From(-128.9), From(255.9), From(1e9),  From(-1e9),
                                   From(3e9),   From(-3e9),   From(1e19),  From(-1e19), From(2e19),
-                                  inf,         -inf,         std::numeric_limits<From>::quiet_NaN()};
+                                  inf,         -inf,         From(NAN)};
   std::vector<To> got = vec(from, device).to(dtype_of<To>()).template to_vector<To>();
   constexpr To lo = std::numeric_limits<To>::min(), hi = std::numeric_limits<To>::max();
   int wrong = 0;
@@ -230,7 +230,8 @@ TEST_SUITE("checked semantics") {
                         of2 = "] indices between -1 and 4 are out of range for an axis of size 2";
       CHECK(error_of([&] { x.gather(0, i); }) == at_line("[gather" + of4, __LINE__));
       CHECK(error_of([&] { x.take(i); }) == at_line("[take" + of4, __LINE__));
-      CHECK(error_of([&] { x.take_along_dim(i, 0); }) == at_line("[take_along_dim" + of4, __LINE__));
+      CHECK(error_of([&] { x.take_along_dim(i, 0); }) ==
+            at_line("[take_along_dim" + of4, __LINE__ - 1));
       CHECK(error_of([&] { x.index_select(0, i); }) == at_line("[index_select" + of4, __LINE__));
       CHECK(error_of([&] { x(i); }) == at_line("[index" + of4, __LINE__));
       CHECK(error_of([&] { rows(i, i); }) == at_line("[index" + of2, __LINE__));
@@ -245,8 +246,8 @@ TEST_SUITE("checked semantics") {
       CHECK(error_of([&] { i.one_hot(4); }) ==
             at_line("[one_hot] a class is not one of 0 to 3", __LINE__ - 1));
       CHECK(error_of([&] { rows.to_float().cross_entropy(at({0, 2}, d)); }) ==
-            at_line("[cross_entropy] indices between 0 and 2 are out of range for an axis of size 2",
-                    __LINE__ - 2));
+            at_line("[cross_entropy] indices between 0 and 2 are out of range for an axis "
+                    "of size 2", __LINE__ - 2));
       CHECK(values(x) == Values{10, 11, 12, 13});
       CHECK(values(x.gather(0, at({-4, 3}, d))) == Values{10, 13});
       CHECK(values(x.set({at({-1, 0}, d)}, 5)) == Values{5, 11, 12, 5});

@@ -41,23 +41,26 @@ std::string quoted(const std::string& s) {
   for (char c : s) {
     char code[8];
     std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(c));
-    if (c == '"' || c == '\\') out += text('\\', c);
-    else if (static_cast<unsigned char>(c) < 0x20) out += code;
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += text('\\', c);
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += code;
+    else
+      out += c;
   }
   return out + "\"";
 }
 
 std::string to_json(const Row& r) {
   if (!r.why_not.empty())
-    return text("{\"name\": ", quoted(r.name), ", \"available\": false, \"why_not\": ",
-                quoted(r.why_not), "}");
+    return text("{\"name\": ", quoted(r.name),
+                ", \"available\": false, \"why_not\": ", quoted(r.why_not), "}");
   return text("{\"name\": ", quoted(r.name), ", \"available\": true, \"about\": ", quoted(r.about),
               ", \"computes\": ", r.computes, ", \"threads\": ", r.target.threads,
               ", \"vector_bytes\": ", r.target.vector_bytes, ", \"l1_bytes\": ", r.target.l1_bytes,
               ", \"l2_bytes\": ", r.target.l2_bytes, ", \"l3_bytes\": ", mote::cpu_info().l3_bytes,
-              ", \"memory_bytes\": ",
-              r.memory_bytes == INT64_MAX ? "null" : text(r.memory_bytes), "}");
+              ", \"memory_bytes\": ", r.memory_bytes == INT64_MAX ? "null" : text(r.memory_bytes),
+              "}");
 }
 
 std::string size_text(int64_t bytes) {

@@ -30,11 +30,11 @@ int print_flags(Arguments) {
 }
 
 constexpr Command commands[] = {
-    {"bench",   "`bench host`: host time of known networks against their bars",            run_bench    },
-    {"devices", "the devices of this machine, or why not [--json]",                        run_devices  },
-    {"flags",   "the settings read from the environment",                                  print_flags  },
-    {"version", "the version and the build",                                               print_version},
-    {"help",    "this text",                                                               print_help   },
+    {"bench",   "`bench host`: host time of known networks against their bars", run_bench},
+    {"devices", "the devices of this machine, or why not [--json]", run_devices},
+    {"flags",   "the settings read from the environment", print_flags},
+    {"version", "the version and the build", print_version},
+    {"help",    "this text", print_help},
 };
 
 int print_help(Arguments) {

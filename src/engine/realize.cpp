@@ -6,13 +6,12 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "engine/goals.h"
 #include "engine/kernel_cache.h"
-#include "grad/grad.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
 #include "ir/spec.h"
@@ -24,38 +23,7 @@ namespace mote {
 
 namespace {
 
-// ---- what to store
-
-// One thing that will be in memory afterwards.
-struct Goal {
-  Ref node;         // a value, or an After whose pending writes are to be run
-  Ref effect;       // what to schedule
-  Ref buffer;       // of a value: the new Buffer
-  Tensor tensor;    // who asked; undefined for values kept because others still need them
-};
-
-UOp leaf_under(UOp n) {
-  while (has(n->op, Movement)) n = n->src(0);
-  return n->is(Op::Buffer) || n->is(Op::After) ? n : UOp();
-}
-
-// Reshapes, and the cut that fits a symbolic shape into its buffer.
-bool is_whole(UOp n) {
-  for (; has(n->op, Movement); n = n->src(0))
-    if (!n->is(Op::Reshape) && !(n->is(Op::Shrink) && n->shape->symbolic)) return false;
-  return true;
-}
-
-Ref fit(const Ref& flat, std::span<const Dim> dims) {
-  std::vector<Dim> most;
-  std::vector<prim::Extent> bounds;
-  for (const Dim& d : dims) {
-    most.emplace_back(d.size);
-    bounds.push_back({0, d});
-  }
-  return prim::shrink(prim::reshape(flat, most), bounds);
-}
-
+// Reads what was realized from its buffer.
 class Forward : public Flattener {
  public:
   UOp forward(UOp n) override {
@@ -68,133 +36,6 @@ class Forward : public Flattener {
 
  private:
   std::unordered_map<const Node*, Ref> made_;
-};
-
-class Request {
- public:
-  void add(const Tensor& t) {
-    TensorImpl& impl = *t.impl();
-    if (impl.base.defined()) return add(impl.base);
-    Ref node = node_of(impl);
-    UOp leaf = leaf_under(node);
-    if (leaf && is_whole(node)) {
-      if (leaf->is(Op::After) && pending_.insert(leaf.get()).second)
-        goals_.push_back({Ref(leaf), Ref(leaf), {}, t});
-      return;
-    }
-    // The elements in memory are the same in any shape; what is below may be stored already.
-    while (node->is(Op::Reshape) && !node->shape->symbolic && !node->src(0)->shape->symbolic)
-      node = Ref(node->src(0));
-    goals_.push_back(value_goal(node, impl.device, t));
-  }
-
-  // Writes that the graph runs on its way are done for good: whoever else names a version they leave
-  // in memory must find it there, and not write again. A version that another write of the graph
-  // overwrites is not left in memory: who asked for it gets a copy.
-  void run_pending_writes() {
-    Reach reach = reached();
-    std::unordered_set<const Node*> asked;
-    for (Goal& g : goals_) {
-      asked.insert(g.node.get());
-      if (!g.buffer && reach.overwritten.count(g.node.get()))
-        g = value_goal(g.node, g.node->device, g.tensor);
-    }
-    for (UOp n : versions_read_later(reach, asked))
-      if (!reach.overwritten.count(n.get())) goals_.push_back({Ref(n), Ref(n), {}, {}});
-  }
-
-  // Values outside this graph's reach that the pending writes would spoil.
-  void keep_what_others_need() {
-    Reach reach = reached();
-    std::unordered_set<const Node*> ours, spoiled = std::move(reach.overwritten);
-    for (const Goal& g : goals_) {
-      ours.insert(g.node.get());
-      if (g.buffer) ours.insert(g.buffer.get());
-    }
-    for (UOp n : reach.order) {
-      if (n->is(Op::Store)) continue;
-      bool reads_spoiled =
-          is_realized(n)
-              ? spoiled.count(held_by(n).get()) != 0
-              : !has(n->op, Effect) && std::ranges::any_of(n->src(), [&](Node* s) {
-                  return spoiled.count(s) != 0;
-                });
-      if (reads_spoiled) spoiled.insert(n.get());
-      if (!spoiled.count(n.get()) || !reach.is_needed_elsewhere(n)) continue;
-      UOp kept = is_realized(n) ? tensor_graph::realized_in(n) : n;
-      if (ours.insert(kept.get()).second)
-        goals_.push_back(value_goal(Ref(kept), kept->device ? kept->device : kDefaultDevice, {}));
-    }
-  }
-
-  bool empty() const { return goals_.empty(); }
-  std::vector<Goal>& goals() { return goals_; }
-
- private:
-  std::vector<Goal> goals_;
-  std::unordered_set<const Node*> pending_;  // versions asked for: running one once is enough
-
-  struct Reach {
-    std::vector<UOp> order;                            // all that would be evaluated
-    std::unordered_map<const Node*, uint32_t> inside;  // counts held by these and the goals
-    std::unordered_set<const Node*> overwritten;       // versions that a Store replaces
-    bool is_needed_elsewhere(UOp n) const {
-      auto it = inside.find(n.get());
-      return n->refs.load(std::memory_order_relaxed) > (it == inside.end() ? 0 : it->second);
-    }
-  };
-
-  static UOp held_by(UOp n) { return n->realized.load(std::memory_order_acquire); }
-  static bool is_realized(UOp n) { return static_cast<bool>(held_by(n)); }
-
-  // Pending versions, not asked for, that something kept outside reads: itself, or through values of
-  // this graph that will be evaluated again. What is asked for or pending itself ends the search.
-  static std::vector<UOp> versions_read_later(const Reach& reach,
-                                              const std::unordered_set<const Node*>& asked) {
-    std::unordered_set<const Node*> later;
-    std::vector<UOp> versions;
-    for (size_t i = reach.order.size(); i-- > 0;) {
-      UOp n = reach.order[i];
-      if (!later.count(n.get()) && !reach.is_needed_elsewhere(n)) continue;
-      if (is_realized(n) || asked.count(n.get())) continue;
-      if (n->is(Op::After)) versions.push_back(n);
-      else later.insert(n->src().begin(), n->src().end());
-    }
-    std::ranges::reverse(versions);
-    return versions;
-  }
-
-  Reach reached() const {
-    std::vector<UOp> roots;
-    for (const Goal& g : goals_) roots.push_back(g.effect);
-    Reach r;
-    std::unordered_set<const Node*> seen;
-    for (UOp top : toposort(roots, [](UOp at) { return !is_realized(at); })) {
-      // What was realized is read from its buffer, and that from a copy if it was overwritten since.
-      std::vector<UOp> chain;
-      for (UOp n = top; n && seen.insert(n.get()).second; n = held_by(n)) chain.push_back(n);
-      for (size_t i = chain.size(); i-- > 0;) {
-        UOp n = chain[i];
-        r.order.push_back(n);
-        for (Node* s : n->src()) ++r.inside[s];
-        if (UOp held = held_by(n)) ++r.inside[held.get()];
-      }
-      UOp leaf = top->is(Op::Store) ? leaf_under(top->src(0)) : UOp();
-      for (; leaf; leaf = held_by(leaf)) r.overwritten.insert(leaf.get());
-    }
-    for (const Goal& g : goals_) {
-      ++r.inside[g.effect.get()];
-      ++r.inside[g.node.get()];
-      if (g.buffer) ++r.inside[g.buffer.get()];
-    }
-    return r;
-  }
-
-  static Goal value_goal(const Ref& node, uint8_t device, const Tensor& t) {
-    Ref buffer = prim::buffer(device, node->dtype, node->shape->count());
-    Ref effect = prim::assign(fit(buffer, node->shape->dims), node);
-    return {node, effect, buffer, t};
-  }
 };
 
 // ---- plans
@@ -450,69 +291,13 @@ void realize_interpreted_sources(std::span<const Goal> goals) {
   if (!sources.empty()) realize(sources);
 }
 
-// ---- afterwards
-
-// The buffer's content is new: later graphs name the new version.
-Ref next_version(UOp node) {
-  UOp leaf = node;
-  while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
-  Storage* s = leaf->arg.storage;
-  ++s->version;
-  retain(s);
-  return tensor_graph::buffer(s);
-}
-
-// Does nothing but the tensors asking for it know the value? Others are handles and pending graphs,
-// of any thread: equal expressions are one node.
-bool is_asked_only(const Goal& g, int times_asked) {
-  if (!g.buffer || !g.tensor.defined()) return false;
-  UOp n = g.tensor.impl()->value;
-  for (; has(n->op, Movement) && n != g.node; n = n->src(0))
-    if (n->refs.load(std::memory_order_acquire) != 1) return false;
-  constexpr uint32_t held_per_goal = 3;  // by the goal, its Store and the tensor
-  return n == g.node && n->refs.load(std::memory_order_acquire) ==
-                            held_per_goal * static_cast<uint32_t>(times_asked);
-}
-
-// A value known to others is realized for them too, and its buffer never written: the tensor gets
-// storage of its own when it is (tensor/impl.h). Otherwise the buffer is the tensor's.
-void settle(std::vector<Goal>& goals) {
-  std::vector<UOp> nodes;
-  std::unordered_map<const Node*, int> asked;
-  for (const Goal& g : goals) {
-    nodes.push_back(g.node);
-    ++asked[g.node.get()];
-  }
-  std::vector<bool> hides_leaves = depend_on_leaves(nodes), own;
-  for (const Goal& g : goals) own.push_back(is_asked_only(g, asked[g.node.get()]));
-  for (size_t i = 0; i < goals.size(); ++i) {
-    Goal& g = goals[i];
-    Ref held = next_version(g.effect);
-    held->arg.storage->from_graph = hides_leaves[i] && !held->arg.storage->requires_grad;
-    if (!own[i] && !g.node->realized.load(std::memory_order_acquire))  // or equal to one before
-      tensor_graph::set_realized(g.node, held);
-    if (!g.tensor.defined()) continue;
-    TensorImpl& impl = *g.tensor.impl();
-    if (g.buffer) {
-      impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
-      impl.stored = own[i];
-    } else {
-      node_of(impl);  // resolves to the buffer
-    }
-  }
-}
-
 }  // namespace
 
 void realize(std::span<const Tensor> tensors) {
   std::lock_guard lock(engine().mutex);
-  Request request;
-  for (const Tensor& t : tensors)
-    if (t.defined()) request.add(t);
-  if (request.empty()) return;
-  request.run_pending_writes();
-  request.keep_what_others_need();
-  std::vector<Goal>& goals = request.goals();
+  std::vector<Goal> goals = goals_of(tensors);
+  if (goals.empty()) return;
+  complete(goals);
   uint8_t id = goals[0].effect->device;
   Device& device = mote::device(id ? id : kDefaultDevice);
   if (device.interprets_graphs()) {
@@ -532,6 +317,7 @@ void realize(std::span<const Tensor> tensors) {
 }
 
 EngineCounts engine_counts() {
+  std::lock_guard lock(engine().mutex);
   EngineCounts c = engine().counts;
   c.kernels_compiled = kernels_compiled();
   c.nodes += nodes_lowered() + tensor_graph::made();
@@ -546,14 +332,13 @@ void clear_caches() {
 
 ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device_name) {
   std::lock_guard lock(engine().mutex);
-  Request request;
-  for (const Tensor& t : tensors) request.add(t);
+  std::vector<Goal> goals = goals_of(tensors);
   ScheduleReport report;
-  if (request.empty()) return report;
+  if (goals.empty()) return report;
   Forward forward;
   FlatInputs inputs;
   std::vector<UOp> roots;
-  for (const Goal& g : request.goals()) roots.push_back(g.effect);
+  for (const Goal& g : goals) roots.push_back(g.effect);
   uint8_t id = roots[0]->device;
   Device& d = device_name.empty() ? mote::device(id ? id : kDefaultDevice) : mote::device(device_name);
   auto plan = plan_for(forward.run(roots, &inputs), d);

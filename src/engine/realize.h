@@ -9,7 +9,8 @@
 //     that names it is gone. Intermediates live in one arena per device for the duration of the run.
 //   * Writing in place would change what unrealized graphs elsewhere still mean to read. Any value
 //     of the graph at hand that depends on a version about to be overwritten and is still referred
-//     to from outside is stored as well, before the write.
+//     to from outside is stored as well, before the write (goals.h).
+//   * All memory is taken before anything runs: an error leaves every tensor as it was.
 // The graph, with buffers numbered and variable values taken out, is the key of the schedule cache
 // (with the flags that change code and the devices): a second step of a loop costs one look-up.
 // One realization runs at a time in a process.

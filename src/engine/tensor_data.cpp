@@ -53,7 +53,9 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
                                " holds no data to read back"));
   buffer.ensure_memory("tensor");
   std::vector<std::byte> out = host_memory(t.nbytes());
-  device.copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false)).wait();
+  device
+      .copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false))
+      .wait();
   return out;
 }
 

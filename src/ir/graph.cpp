@@ -18,8 +18,6 @@
 
 namespace mote {
 
-namespace {
-
 uint64_t arg_hash(Op op, Arg arg) {
   switch (row(op).arg) {
     case ArgKind::Nil: return 0;
@@ -34,6 +32,8 @@ uint64_t arg_hash(Op op, Arg arg) {
   }
   return 0;
 }
+
+namespace {
 
 uint64_t structural_hash(const Parts& p) {
   uint64_t h = mix(static_cast<uint64_t>(p.op) << 8 | static_cast<uint64_t>(p.dtype),

@@ -25,6 +25,8 @@ struct Derived {
   uint8_t flags;
 };
 
+uint64_t arg_hash(Op op, Arg arg);
+
 // An arena of nodes for one thread. Reset drops all nodes at once and keeps the memory.
 // Construction folds exact trivia (ir/fold.h), so `make` may return another node than asked for.
 class Arena {

@@ -50,7 +50,7 @@ std::vector<Action> parse_actions(std::string_view given) {
 
 namespace {
 
-// What changes no fold of values like this one: of indices their bound, so that intervals stay small.
+// What changes no fold of values like this one: of indices their bound, so intervals stay small.
 UOp neutral(Op op, UOp value) {
   if (value->dtype == DType::index && op == Op::Max) return index(value->lo);
   if (value->dtype == DType::index && op == Op::Min) return index(value->hi);

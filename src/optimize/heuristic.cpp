@@ -87,7 +87,7 @@ class Chooser {
       look();
       for (auto* list : {&outputs_, &reduces_})
         for (size_t i = 0; i + 1 < list->size() && !again; ++i)
-          again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1]), Role::Loop});
+          again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1])});
     }
   }
 

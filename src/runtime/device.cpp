@@ -66,7 +66,8 @@ std::string Device::memory_text(int64_t asked, const char* what) const {
 }
 
 // The block counts from before its memory is taken, so that threads cannot pass the limit together.
-std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes, const char* what) {
+std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes,
+                                                   const char* what) {
   auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, nullptr, bytes));
   std::string full;
   {
@@ -83,7 +84,8 @@ std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes
     full = text("out of memory on ", device.name(), ": the system has no ", bytes,
                 " bytes left that were asked for (", what, ")");
   if (!full.empty())
-    fail(ErrorKind::Device, text("[", *current_method() ? current_method() : "allocate", "] ", full));
+    fail(ErrorKind::Device,
+         text("[", *current_method() ? current_method() : "allocate", "] ", full));
   return m;
 }
 

@@ -278,9 +278,14 @@ class Orderer {
     for (size_t i = 0; i < level.size(); ++i) {
       int a = level[i];
       if (kernel(a).writes.empty() || kernel(a).copy) continue;
-      for (size_t j = i + 1; j < level.size(); ++j)
+      for (size_t j = i + 1; j < level.size() && has_room(a); ++j)
         if (int b = level[j]; !kernel(b).writes.empty() && may_merge(a, b)) merge(a, b);
     }
+  }
+
+  bool has_room(int k) {
+    size_t buffers = reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size();
+    return buffers < static_cast<size_t>(target_.max_buffers);
   }
 
   bool may_merge(int a, int b) {
@@ -335,7 +340,7 @@ class Orderer {
 
   // ---- bodies
 
-  // Ranges renumbered (outputs first, then as met) and holders as Params: equal kernels become
+  // Ranges renumbered (outputs first, then canonically) and holders as Params: equal kernels become
   // equal nodes.
   Step emit_kernel(const DrawnKernel& k) {
     Step step;
@@ -354,9 +359,10 @@ class Orderer {
     step.outputs = static_cast<int>(step.buffers.size());
     int next = 0;
     for (UOp r : k.ranges) map.emplace_back(r, range(next++, r->src(0), range_role(r)));
-    for (UOp n : toposort(roots)) {
-      bool known = std::ranges::any_of(map, [&](const auto& e) { return e.first == n; });
-      if (known) continue;
+    std::vector<UOp> numbered;
+    for (const auto& [from, to] : map) numbered.push_back(from);
+    for (UOp n : canonical_leaves(roots, numbered)) {
+      if (std::ranges::count(numbered, n)) continue;
       if (n->is(Op::Range)) map.emplace_back(n, range(next++, n->src(0), range_role(n)));
       if (!n->is(Op::Param)) continue;
       step.buffers.push_back(d_.holders[static_cast<size_t>(n->ints(0))].buffer);

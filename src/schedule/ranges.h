@@ -117,6 +117,10 @@ struct Drawn {
 };
 Drawn build_kernels(Draft& draft);
 
+// The Params and Ranges below the roots, in an order that depends on how they are used but not on
+// their numbers; `numbered` are those that have their final numbers already.
+std::vector<UOp> canonical_leaves(std::span<const UOp> roots, std::span<const UOp> numbered);
+
 // Kernel bodies in an order that respects buffer versions; siblings are merged, and a version that
 // is still read after it was overwritten is copied before.
 Plan order_kernels(Drawn drawn, const Target& target);

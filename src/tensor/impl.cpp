@@ -46,14 +46,6 @@ Ref replay(UOp top, UOp bottom, const Ref& onto, bool as_target = false) {
   return r;
 }
 
-// A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use each axis's front.
-Ref fit(const Ref& flat, std::span<const Dim> dims) {
-  std::vector<Dim> most;
-  std::vector<prim::Extent> bounds;
-  for (const Dim& d : dims) most.push_back(d.size), bounds.push_back({0, d});
-  return prim::shrink(prim::reshape(flat, most), bounds);
-}
-
 UOp param_under(UOp chain) {
   while (!chain->is(Op::Param)) chain = chain->src(0);
   return chain;
@@ -108,6 +100,13 @@ std::mutex& leaf_mutex() {
 const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
 
 }  // namespace
+
+Ref fit(const Ref& flat, std::span<const Dim> dims) {
+  std::vector<Dim> most;
+  std::vector<prim::Extent> bounds;
+  for (const Dim& d : dims) most.push_back(d.size), bounds.push_back({0, d});
+  return prim::shrink(prim::reshape(flat, most), bounds);
+}
 
 Tensor::Tensor(const Tensor& o) : impl_(o.impl_) {
   if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);

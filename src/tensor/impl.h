@@ -57,6 +57,8 @@ Ref chain_of(const Tensor& t);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
 
+// A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use each axis's front.
+Ref fit(const Ref& flat, std::span<const Dim> dims);
 // Makes the value under t `stored`. keep: its elements so far are still needed.
 void give_storage(const Tensor& t, bool keep = true);
 // t's elements become x's, which has t's shape, dtype and device.

@@ -1,0 +1,210 @@
+#include "engine/goals.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "grad/grad.h"
+#include "ir/device_list.h"
+#include "ir/storage.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+using NodeSet = std::unordered_set<const Node*>;
+
+UOp leaf_under(UOp n) {
+  while (has(n->op, Movement)) n = n->src(0);
+  return n->is(Op::Buffer) || n->is(Op::After) ? n : UOp();
+}
+
+// Reshapes, and the cut that fits a symbolic shape into its buffer.
+bool is_whole(UOp n) {
+  for (; has(n->op, Movement); n = n->src(0))
+    if (!n->is(Op::Reshape) && !(n->is(Op::Shrink) && n->shape->symbolic)) return false;
+  return true;
+}
+
+UOp held_by(UOp n) { return n->realized.load(std::memory_order_acquire); }
+bool is_realized(UOp n) { return static_cast<bool>(held_by(n)); }
+
+Goal value_goal(const Ref& node, uint8_t device, const Tensor& t) {
+  Ref buffer = prim::buffer(device, node->dtype, node->shape->count());
+  Ref effect = prim::assign(fit(buffer, node->shape->dims), node);
+  return {node, effect, buffer, t};
+}
+
+// What the goals evaluate, and who holds it.
+struct Reach {
+  std::vector<UOp> order;                            // all that would be evaluated
+  std::unordered_map<const Node*, uint32_t> inside;  // counts held by these and the goals
+  NodeSet overwritten;                               // versions that a Store replaces
+  explicit Reach(std::span<const Goal> goals);
+  bool is_needed_elsewhere(UOp n) const {
+    auto it = inside.find(n.get());
+    return n->refs.load(std::memory_order_relaxed) > (it == inside.end() ? 0 : it->second);
+  }
+
+ private:
+  void visit(UOp top, NodeSet& seen);
+};
+
+Reach::Reach(std::span<const Goal> goals) {
+  std::vector<UOp> roots;
+  for (const Goal& g : goals) roots.push_back(g.effect);
+  NodeSet seen;
+  for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) visit(n, seen);
+  for (const Goal& g : goals) {
+    ++inside[g.effect.get()];
+    ++inside[g.node.get()];
+    if (g.buffer) ++inside[g.buffer.get()];
+  }
+}
+
+// What was realized is read from its buffer, and that from a copy if it was overwritten since.
+void Reach::visit(UOp top, NodeSet& seen) {
+  std::vector<UOp> chain;
+  for (UOp n = top; n && seen.insert(n.get()).second; n = held_by(n)) chain.push_back(n);
+  for (size_t i = chain.size(); i-- > 0;) {
+    UOp n = chain[i];
+    order.push_back(n);
+    for (Node* s : n->src()) ++inside[s];
+    if (UOp held = held_by(n)) ++inside[held.get()];
+  }
+  UOp leaf = top->is(Op::Store) ? leaf_under(top->src(0)) : UOp();
+  for (; leaf; leaf = held_by(leaf)) overwritten.insert(leaf.get());
+}
+
+// Pending versions, not asked for, that something kept outside reads: itself, or through values of
+// this graph that will be evaluated again. What is asked for or pending itself ends the search.
+std::vector<UOp> versions_read_later(const Reach& reach, const NodeSet& asked) {
+  NodeSet later;
+  std::vector<UOp> versions;
+  for (size_t i = reach.order.size(); i-- > 0;) {
+    UOp n = reach.order[i];
+    if (!later.count(n.get()) && !reach.is_needed_elsewhere(n)) continue;
+    if (is_realized(n) || asked.count(n.get())) continue;
+    if (n->is(Op::After))
+      versions.push_back(n);
+    else
+      later.insert(n->src().begin(), n->src().end());
+  }
+  std::ranges::reverse(versions);
+  return versions;
+}
+
+void run_pending_writes(std::vector<Goal>& goals) {
+  Reach reach(goals);
+  NodeSet asked;
+  for (Goal& g : goals) {
+    asked.insert(g.node.get());
+    if (!g.buffer && reach.overwritten.count(g.node.get()))
+      g = value_goal(g.node, g.node->device, g.tensor);
+  }
+  for (UOp n : versions_read_later(reach, asked))
+    if (!reach.overwritten.count(n.get())) goals.push_back({Ref(n), Ref(n), {}, {}});
+}
+
+bool reads_any(UOp n, const NodeSet& spoiled) {
+  if (is_realized(n)) return spoiled.count(held_by(n).get()) != 0;
+  return !has(n->op, Effect) &&
+         std::ranges::any_of(n->src(), [&](Node* s) { return spoiled.count(s) != 0; });
+}
+
+void keep_what_others_need(std::vector<Goal>& goals) {
+  Reach reach(goals);
+  NodeSet ours, spoiled = std::move(reach.overwritten);
+  for (const Goal& g : goals) {
+    ours.insert(g.node.get());
+    if (g.buffer) ours.insert(g.buffer.get());
+  }
+  for (UOp n : reach.order) {
+    if (n->is(Op::Store)) continue;
+    if (reads_any(n, spoiled)) spoiled.insert(n.get());
+    if (!spoiled.count(n.get()) || !reach.is_needed_elsewhere(n)) continue;
+    UOp kept = is_realized(n) ? tensor_graph::realized_in(n) : n;
+    if (ours.insert(kept.get()).second)
+      goals.push_back(value_goal(Ref(kept), kept->device ? kept->device : kDefaultDevice, {}));
+  }
+}
+
+// The buffer's content is new: later graphs name the new version.
+Ref next_version(UOp node) {
+  UOp leaf = node;
+  while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
+  Storage* s = leaf->arg.storage;
+  ++s->version;
+  retain(s);
+  return tensor_graph::buffer(s);
+}
+
+// Does nothing but the tensors asking for it know the value? Others are handles and pending graphs,
+// of any thread: equal expressions are one node.
+bool is_asked_only(const Goal& g, int times_asked) {
+  if (!g.buffer || !g.tensor.defined()) return false;
+  UOp n = g.tensor.impl()->value;
+  for (; has(n->op, Movement) && n != g.node; n = n->src(0))
+    if (n->refs.load(std::memory_order_acquire) != 1) return false;
+  constexpr uint32_t held_per_goal = 3;  // by the goal, its Store and the tensor
+  return n == g.node && n->refs.load(std::memory_order_acquire) ==
+                            held_per_goal * static_cast<uint32_t>(times_asked);
+}
+
+}  // namespace
+
+std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
+  std::vector<Goal> goals;
+  std::unordered_set<const void*> asked;  // tensors and versions: each is stored once
+  for (const Tensor& t : tensors) {
+    if (!t.defined()) continue;
+    const Tensor& root = t.impl()->base.defined() ? t.impl()->base : t;
+    TensorImpl& impl = *root.impl();
+    if (!asked.insert(&impl).second) continue;
+    Ref node = node_of(impl);
+    UOp leaf = leaf_under(node);
+    if (leaf && is_whole(node)) {
+      if (leaf->is(Op::After) && asked.insert(leaf.get()).second)
+        goals.push_back({Ref(leaf), Ref(leaf), {}, root});
+      continue;
+    }
+    // The elements in memory are the same in any shape; what is below may be stored already.
+    while (node->is(Op::Reshape) && !node->shape->symbolic && !node->src(0)->shape->symbolic)
+      node = Ref(node->src(0));
+    goals.push_back(value_goal(node, impl.device, root));
+  }
+  return goals;
+}
+
+void complete(std::vector<Goal>& goals) {
+  run_pending_writes(goals);
+  keep_what_others_need(goals);
+}
+
+void settle(std::vector<Goal>& goals) {
+  std::vector<UOp> nodes;
+  std::unordered_map<const Node*, int> asked;
+  for (const Goal& g : goals) {
+    nodes.push_back(g.node);
+    ++asked[g.node.get()];
+  }
+  std::vector<bool> hides_leaves = depend_on_leaves(nodes), own;
+  for (const Goal& g : goals) own.push_back(is_asked_only(g, asked[g.node.get()]));
+  for (size_t i = 0; i < goals.size(); ++i) {
+    Goal& g = goals[i];
+    Ref held = next_version(g.effect);
+    held->arg.storage->from_graph = hides_leaves[i] && !held->arg.storage->requires_grad;
+    if (!own[i] && !is_realized(g.node)) tensor_graph::set_realized(g.node, held);
+    if (!g.tensor.defined()) continue;
+    TensorImpl& impl = *g.tensor.impl();
+    if (g.buffer) {
+      impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
+      impl.stored = own[i];
+    } else {
+      node_of(impl);  // resolves to the buffer
+    }
+  }
+}
+
+}  // namespace mote

@@ -1,0 +1,36 @@
+// What a realization has to store, so that every tensor and every pending graph still means what it
+// meant, and what holds of them afterwards.
+#pragma once
+#include <span>
+#include <vector>
+
+#include <mote/tensor.h>
+
+#include "ir/graph.h"
+
+namespace mote {
+
+// One thing that will be in memory afterwards.
+struct Goal {
+  Ref node;       // a value, or an After whose pending writes are to be run
+  Ref effect;     // what to schedule
+  Ref buffer;     // of a value: the new Buffer
+  Tensor tensor;  // who asked; undefined for values kept because others still need them
+};
+
+// Of the tensors asked for (undefined ones ask for nothing): what is not in memory yet.
+std::vector<Goal> goals_of(std::span<const Tensor> tensors);
+
+// Adds what else must be stored, because writes that the goals run
+//   * are done for good: whoever else names a version they leave in memory must find it there, and
+//     not write again. A version that another write overwrites is not left in memory: who asked for
+//     it gets a copy;
+//   * would spoil values that depend on an overwritten version and are still referred to elsewhere.
+void complete(std::vector<Goal>& goals);
+
+// After the effects have run: nodes and tensors read the buffers from here on. A value known to
+// others is realized for them too, and its buffer never written: the tensor gets storage of its own
+// when it is (tensor/impl.h). Otherwise the buffer is the tensor's.
+void settle(std::vector<Goal>& goals);
+
+}  // namespace mote
