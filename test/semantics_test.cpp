@@ -41,6 +41,12 @@ T wrapped(__int128 v) {
   return static_cast<T>(static_cast<uint64_t>(v));
 }
 
+// The low 128 bits of a product: u64 operands do not fit a signed one.
+__int128 times(__int128 x, __int128 y) {
+  return static_cast<__int128>(static_cast<unsigned __int128>(x) *
+                               static_cast<unsigned __int128>(y));
+}
+
 template <class T>
 void check_arithmetic(const char* device) {
   Pairs<T> p;
@@ -57,7 +63,7 @@ void check_arithmetic(const char* device) {
     bool down = r != 0 && (r < 0) != (y < 0);
     wrong += quotient[i] != wrapped<T>(q) || rest[i] != wrapped<T>(r);
     wrong += floored[i] != wrapped<T>(q - down) || modulo[i] != wrapped<T>(down ? r + y : r);
-    wrong += sum[i] != wrapped<T>(x + y) || product[i] != wrapped<T>(x * y);
+    wrong += sum[i] != wrapped<T>(x + y) || product[i] != wrapped<T>(times(x, y));
     wrong += minus[i] != wrapped<T>(-x);
   }
   CHECK_MESSAGE(wrong == 0, std::string(device), " ", std::string(name(dtype_of<T>())));
