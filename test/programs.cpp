@@ -53,8 +53,15 @@ struct Maker {
   Script program;
   std::vector<Tensor> tensors;
   bool realized = false;
+  bool derives = false;  // a program about gradients: nothing is realized on the way
+  // Most leaves of a program have these sizes and this dtype, so that they can meet.
+  std::vector<int64_t> usual_sizes;
+  DType usual_dtype = DType::none;
 
-  explicit Maker(uint64_t seed) : random(seed) {}
+  explicit Maker(uint64_t seed) : random(seed) {
+    for (int i = 0; i < 3; ++i) usual_sizes.push_back(size());
+    derives = random.chance(0.4);
+  }
   int64_t pick(int64_t lo, int64_t hi) { return random.pick(lo, hi); }
   const Tensor& at(int i) const { return tensors[static_cast<size_t>(i)]; }
   const Fact& fact(int i) const { return program.facts[static_cast<size_t>(i)]; }
@@ -66,7 +73,7 @@ struct Maker {
   int find(F fits) {
     const auto n = static_cast<int64_t>(tensors.size());
     for (int tries = 0; tries < 12 && n; ++tries) {
-      const auto i = static_cast<int>(std::max(pick(0, n - 1), pick(0, n - 1)));
+      const auto i = static_cast<int>(std::max({pick(0, n - 1), pick(0, n - 1), pick(0, n - 1)}));
       if (fits(i)) return i;
     }
     return -1;
@@ -91,12 +98,15 @@ struct Maker {
     return find([&](int i) { return fact(i).exact; });
   }
   int64_t axis(int i) { return pick(0, rank(i) - 1); }
-  int64_t size() { return random.one_of<int64_t>({1, 2, 2, 3, 3, 4, 5, 7, 8, 9, 16, 33}); }
+  int64_t size() { return random.one_of<int64_t>({1, 2, 2, 3, 3, 4, 5, 7, 8, 9, 16, 33, 70}); }
+  int64_t usual_size() {
+    return random.chance(0.15) ? 1 : random.chance(0.1) ? size() : usual_sizes[random.word() % 3];
+  }
   std::vector<int64_t> sizes() {
     std::vector<int64_t> out;
     int64_t count = 1;
     for (int64_t r = pick(0, 4); r-- > 0 && count < 300;) {
-      out.push_back(random.chance(0.02) ? 0 : size());
+      out.push_back(random.chance(0.01) ? 0 : usual_size());
       count *= std::max<int64_t>(out.back(), 1);
     }
     return out;
@@ -161,6 +171,7 @@ int64_t product(const std::vector<int64_t>& dims) {
 DType to_dtype(int64_t n) { return static_cast<DType>(n); }
 
 DType random_dtype(Maker& m) {
+  if (m.usual_dtype != DType::none && m.random.chance(0.6)) return m.usual_dtype;
   return m.random.one_of({DType::f32, DType::f32, DType::f32, DType::i32, DType::i32, DType::i64,
                           DType::boolean, DType::u8, DType::i8, DType::u32, DType::i16, DType::f64,
                           DType::f16, DType::bf16});
@@ -632,6 +643,78 @@ Tensor run_pool(const Given& t, const std::vector<int64_t>& n) {
   return n[0] ? t[0].max_pool2d(n[1], {.stride = n[2]}) : t[0].avg_pool2d(n[1], {.stride = n[2]});
 }
 
+// Larger pieces, of floats.
+struct Layer {
+  const char* name;
+  int64_t rank;  // at least; the exact rank where the call wants it is the call's to refuse
+  Tensor (*call)(const Tensor& x);
+  enum { Exact, Kink, Smooth } kind;
+  double growth;
+};
+const Layer layers[] = {
+    {"layer_norm", 1, [](const Tensor& x) { return x.layer_norm(x.size(-1), {}, {}, 1.0); },
+     Layer::Smooth, 1},
+    {"rms_norm", 1, [](const Tensor& x) { return x.rms_norm(x.size(-1), {}, 1.0); },
+     Layer::Smooth, 1},
+    {"group_norm", 3, [](const Tensor& x) { return x.group_norm(1, {}, {}, 1.0); },
+     Layer::Smooth, 1},
+    {"attention", 2, [](const Tensor& x) { return x.scaled_dot_product_attention(x, x); },
+     Layer::Smooth, 1},
+    {"causal attention", 2,
+     [](const Tensor& x) {
+       return x.scaled_dot_product_attention(x, x, AttentionOptions{.is_causal = true});
+     },
+     Layer::Smooth, 1},
+    {"masked softmax", 2,
+     [](const Tensor& x) { return mote::where(x.ones_like().tril() == 1, x, -INFINITY).softmax(-1); },
+     Layer::Smooth, 1},
+    {"cross_entropy", 2,
+     [](const Tensor& x) { return x.cross_entropy(arange(x.size(0)) % x.size(1)); },
+     Layer::Smooth, 2},
+    {"mse_loss", 1, [](const Tensor& x) { return x.mse_loss(x.roll(1, 0)) / 16; },
+     Layer::Smooth, 4},
+    {"conv1d", 3,
+     [](const Tensor& x) { return x.conv1d(x.full_like(0.5)(0, None, Slice(), Slice(0, 2))); },
+     Layer::Exact, 40},
+    {"conv_transpose2d", 4,
+     [](const Tensor& x) {
+       Tensor w = full({x.size(1), 2, 2, 2}, 1).to(x.dtype());
+       return x.conv_transpose2d(w, {}, {.stride = 2});
+     },
+     Layer::Exact, 40},
+    {"nearest", 3, [](const Tensor& x) { return x.interpolate({.scale_factor = 2}); },
+     Layer::Exact, 1},
+    {"logcumsumexp", 1, [](const Tensor& x) { return x.logcumsumexp(-1) / 2; }, Layer::Smooth, 2},
+    {"topk", 1, [](const Tensor& x) { return x.topk((x.size(-1) + 1) / 2).values; },
+     Layer::Kink, 1},
+    {"einsum", 2, [](const Tensor& x) { return einsum("...ij,...kj->...ik", {x, x}); },
+     Layer::Exact, 200},
+    {"dropout", 0, [](const Tensor& x) { return x.dropout(0.5); }, Layer::Exact, 2},
+    {"glu", 1, [](const Tensor& x) { return x.glu(); }, Layer::Smooth, 1},
+    {"repeat_interleave", 1, [](const Tensor& x) { return x.repeat_interleave(2, -1); },
+     Layer::Exact, 1},
+    // Whether a value is computed twice in the same way, however it is fused.
+    {"a maximum is attained", 1,
+     [](const Tensor& x) {
+       Tensor y = x * x.sin() + x;
+       return (y == y.amax(-1, true)).any(-1);
+     },
+     Layer::Exact, 1},
+    {"cumprod", 1, [](const Tensor& x) { return x.tanh().cumprod(-1); }, Layer::Smooth, 1},
+};
+Proposal propose_layer(Maker& m, Step& s) {
+  s.n = {m.pick(0, std::ssize(layers) - 1)};
+  const Layer& layer = layers[s.n[0]];
+  s.in = {m.find([&](int i) {
+    return is_float(m.at(i).dtype()) && m.rank(i) >= layer.rank && m.at(i).numel() > 0;
+  })};
+  if (s.in[0] < 0) return {};
+  Fact f = *fresh(m, s);
+  const double bound = (f.bound + 1) * layer.growth * (layer.growth > 100 ? f.bound : 1);
+  if (layer.kind == Layer::Smooth) return inexact(f, bound);
+  return layer.kind == Layer::Kink ? kinked(f) : bounded(f, bound);
+}
+
 // ---- indexing
 
 // Positions from any integers: mostly in range, counting from the end where negative.
@@ -774,11 +857,25 @@ Tensor run_put(const Given& t, const std::vector<int64_t>& n) {
 
 // ---- gradients, and what only changes when and where things are computed
 
+std::set<int> ancestors(const Script& p, int of) {
+  std::set<int> out;
+  std::vector<int> stack{of};
+  while (!stack.empty()) {
+    const Step& s = p.steps[static_cast<size_t>(stack.back())];
+    stack.pop_back();
+    for (int in : s.in)
+      if (out.insert(in).second) stack.push_back(in);
+  }
+  return out;
+}
 Proposal propose_gradient(Maker& m, Step& s) {
   if (m.realized) return {};
   auto fits = [&](int i) { return is_float(m.at(i).dtype()) && m.fact(i).smooth; };
-  const int loss = m.find(fits), target = m.find(fits);
-  if (loss < 0 || target < 0 || m.at(loss).dtype() != m.at(target).dtype()) return {};
+  const int loss = m.find(fits);
+  if (loss < 0) return {};
+  const std::set<int> below = ancestors(m.program, loss);
+  const int target = m.find([&](int i) { return fits(i) && below.count(i); });
+  if (target < 0) return {};
   s.in = {loss, target};
   Fact f = join({m.fact(loss), m.fact(target)});
   return inexact(f, 1e3);
@@ -788,7 +885,7 @@ Tensor run_gradient(const Given& t, const std::vector<int64_t>&) {
 }
 Proposal propose_realize(Maker& m, Step& s) {
   s.in = {m.any()};
-  if (s.in[0] < 0) return {};
+  if (s.in[0] < 0 || m.derives) return {};
   m.realized = true;
   return same(m, s);
 }
@@ -809,7 +906,7 @@ Proposal propose_alias(Maker& m, Step& s) {
 
 // clang-format off
 const Row rows[] = {
-    {"data", 3, propose_data, run_data},
+    {"data", 2, propose_data, run_data},
     {"arange", 1, propose_arange, run_arange},
     {"full", 1, propose_full, run_full},
     {"random", 1, propose_random, run_random},
@@ -839,6 +936,7 @@ const Row rows[] = {
     {"x @ x.mT", 1, propose_outer_matmul, [](const Given& t, const std::vector<int64_t>&) { return t[0].matmul(t[0].mT()); }},
     {"conv2d", 2, propose_conv, run_conv},
     {"pool2d", 2, propose_pool, run_pool},
+    {"layer", 8, propose_layer, [](const Given& t, const std::vector<int64_t>& n) { return layers[n[0]].call(t[0]); }},
     {"index_select", 2, propose_index_select, run_index_select},
     {"gather", 1, propose_gather, run_gather},
     {"take", 2, propose_take, run_take},
@@ -864,6 +962,12 @@ Tensor run_step(const Step& s, const std::vector<Tensor>& so_far) {
   Given given;
   for (int i : s.in) given.push_back(so_far[static_cast<size_t>(i)]);
   return rows[s.row].run(given, s.n);
+}
+
+int row_named(std::string_view name) {
+  int row = 0;
+  while (rows[row].name != name) ++row;
+  return row;
 }
 
 int random_row(Random& random) {
@@ -932,9 +1036,13 @@ Script generate(uint64_t seed) {
   manual_seed(seed);
   Maker m(seed);
   m.program.seed = seed;
-  for (int64_t leaves = m.pick(2, 5); leaves-- > 0;) add_step(m, 0);
-  for (int64_t steps = m.pick(2, 16), tries = 0; steps > 0 && tries < 400; ++tries)
+  m.usual_dtype = m.derives ? m.random.one_of({DType::f32, DType::f32, DType::f64, DType::bf16})
+                            : random_dtype(m);
+  for (int64_t leaves = m.pick(2, 4); leaves-- > 0;) add_step(m, 0);
+  for (int64_t steps = m.pick(2, 18), tries = 0; steps > 0 && tries < 400; ++tries)
     if (add_step(m, random_row(m.random))) --steps;
+  for (int64_t tries = m.derives ? m.pick(1, 20) : 0; tries > 0; --tries)
+    add_step(m, row_named("gradient"));
   choose_outputs(m);
   return m.program;
 }
@@ -961,6 +1069,7 @@ std::string list(const Script& p) {
     if (name == "unary") name = unaries[s.n[0]].name;
     if (name == "binary") name = binaries[s.n[0]].name;
     if (name == "fold") name = folds[s.n[0]].name;
+    if (name == "layer") name = layers[s.n[0]].name;
     out += text("  Tensor t", i, " = ", name, "(");
     for (size_t k = 0; k < s.in.size(); ++k) out += text(k ? ", t" : "t", s.in[k]);
     if (!s.n.empty()) out += text(s.in.empty() ? "" : ", ", "{");

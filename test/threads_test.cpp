@@ -16,7 +16,7 @@ using namespace mote;
 #ifdef __SANITIZE_THREAD__
 // LLVM is not built with ThreadSanitizer, which then does not see its atomics.
 extern "C" const char* __tsan_default_suppressions() {
-  return "called_from_lib:libLLVM\nrace:libLLVM\n";
+  return "called_from_lib:libLLVM\nrace:libLLVM\nmutex:runtime/llvm.cpp\n";
 }
 #endif
 

@@ -1,5 +1,5 @@
 // Networks, as modules. Names of tensors follow the checkpoints people have: torchvision's ResNet,
-// Hugging Face's BERT, nanoGPT's GPT, Meta's Llama. On device NULL a model of any size costs nothing.
+// Hugging Face's BERT, nanoGPT's GPT, Meta's Llama. On device NULL a model of any size is free.
 #pragma once
 #include <mote/nn.h>
 

@@ -291,7 +291,8 @@ int bench_host(bool json, bool must_hold) {
     if (!json) print_line(results.back());
   }
   if (json) print_json(results);
-  bool held = std::ranges::all_of(results, [](const Result& r) { return !r.row->run || r.holds(); });
+  bool held =
+      std::ranges::all_of(results, [](const Result& r) { return !r.row->run || r.holds(); });
   return must_hold && !held ? 1 : 0;
 }
 

@@ -54,9 +54,11 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   ArenaScope scope(worker);
   auto kernel = std::make_shared<Kernel>();
   UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
+  if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
   kernel->estimate = estimate(body);
   UOp tuned = checked(optimize(body, device.target()), Stage::Kernel, "optimize");
   Program program = lower(tuned, device.target());
+  if (flag(Flag::DEBUG) >= 6) std::fprintf(stderr, "%s\n", print(program.linear).c_str());
   checked(program.linear, Stage::Program, "lower");
   if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
   kernel->name = program.name;
@@ -64,8 +66,6 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   kernel->threaded = program.threaded;
   for (UOp v : program.vars) kernel->vars.push_back(v->arg.object->str);
   kernel->text = device.render(program);
-  if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
-  if (flag(Flag::DEBUG) >= 6) std::fprintf(stderr, "%s\n", print(program.linear).c_str());
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);
   cache().compiled.fetch_add(1);

@@ -195,8 +195,9 @@ uint64_t open_bits(const Parts& p) {
   }
   bool closes = p.op == Op::Reduce || p.op == Op::End || p.op == Op::Stage;
   uint64_t open = 0, closed = 0;
-  for (const Node* s : p.src) {
-    if (closes && s != p.src[0] && s->op == Op::Range) closed |= slot_bit(s);
+  for (size_t i = 0; i < p.src.size(); ++i) {  // the value itself may be a range
+    const Node* s = p.src[i];
+    if (closes && i > 0 && s->op == Op::Range) closed |= slot_bit(s);
     else open |= s->ranges;
   }
   return open & ~closed;

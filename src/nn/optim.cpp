@@ -35,7 +35,8 @@ void Optimizer::set_lr(double value) {
 
 std::vector<Tensor> Optimizer::state() const {
   std::vector<Tensor> out;
-  for (const Tensor& p : params) out.push_back(nn::full_buffer(p.sizes(), 0, {p.dtype(), p.device()}));
+  for (const Tensor& p : params)
+    out.push_back(nn::full_buffer(p.sizes(), 0, {p.dtype(), p.device()}));
   return out;
 }
 

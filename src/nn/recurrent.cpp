@@ -74,8 +74,10 @@ Tensor MultiheadAttention::operator()(const Tensor& query, const Tensor& key, co
   ModuleCall call("MultiheadAttention", where);
   int64_t features = in_proj_weight.size(1);
   auto project = [&](const Tensor& x, int64_t part) {
-    Tensor w = in_proj_weight.narrow(0, part * features, features);
-    Tensor b = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * features, features) : Tensor();
+    auto rows = [&](const Tensor& t) {
+      return t.defined() ? t.narrow(0, part * features, features) : Tensor();
+    };
+    Tensor w = rows(in_proj_weight), b = rows(in_proj_bias);
     return x.linear(w, b).unflatten(-1, {heads, -1}).transpose(1, 2);
   };
   if (training && dropout > 0) options.dropout_p = dropout;

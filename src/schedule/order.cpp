@@ -24,12 +24,18 @@ class Orderer {
   }
 
  private:
+  struct Weight {
+    int ops = 0;
+    bool heavy = false;  // a reduce that reuses what it loads: leave it alone with the optimiser
+  };
+
   Drawn d_;
   const Target& target_;
-  std::vector<std::vector<int>> reads_;    // holder ids, per kernel
+  std::vector<std::vector<int>> reads_;    // holder ids, per kernel, sorted
   std::vector<std::set<int>> before_;      // kernels that must run earlier
   std::vector<int> level_;
   std::vector<int> sequence_;
+  std::vector<Weight> weights_;            // once asked for
 
   DrawnKernel& kernel(int k) { return d_.kernels[static_cast<size_t>(k)]; }
 
@@ -48,6 +54,7 @@ class Orderer {
     std::vector<int> found;
     for (UOp n : toposort(roots))
       if (n->is(Op::Param)) found.push_back(static_cast<int>(n->ints(0)));
+    std::ranges::sort(found);
     return found;
   }
 
@@ -244,11 +251,6 @@ class Orderer {
 
   // ---- siblings
 
-  struct Weight {
-    int ops = 0;
-    bool heavy = false;  // a reduce that reuses what it loads: leave it alone with the optimiser
-  };
-
   Weight weigh(const DrawnKernel& k) {
     Weight w;
     std::vector<UOp> roots;
@@ -270,6 +272,7 @@ class Orderer {
       if (levels.size() <= level) levels.resize(level + 1);
       levels[level].push_back(k);
     }
+    weights_.assign(d_.kernels.size(), {});
     for (const std::vector<int>& level : levels) merge_within(level);
     std::erase_if(d_.kernels, [](const DrawnKernel& k) { return k.writes.empty(); });
   }
@@ -283,24 +286,39 @@ class Orderer {
     }
   }
 
+  const Weight& weight(int k) {
+    Weight& w = weights_[static_cast<size_t>(k)];
+    if (!w.ops) w = weigh(kernel(k));
+    return w;
+  }
+
   bool has_room(int k) {
     size_t buffers = reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size();
-    return buffers < static_cast<size_t>(target_.max_buffers);
+    return buffers < static_cast<size_t>(target_.max_buffers) && !weight(k).heavy &&
+           weight(k).ops < target_.max_ops;
+  }
+
+  // How many are in both; each is sorted.
+  static size_t common(const std::vector<int>& a, const std::vector<int>& b) {
+    size_t count = 0;
+    for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+      count += a[i] == b[j];
+      const bool before = a[i] <= b[j], after = b[j] <= a[i];
+      i += before, j += after;
+    }
+    return count;
   }
 
   bool may_merge(int a, int b) {
     const DrawnKernel &x = kernel(a), &y = kernel(b);
     if (y.copy || x.device != y.device || x.ranges != y.ranges) return false;
-    std::set<int> shared;
-    std::set<int> all;
-    for (int id : reads_[static_cast<size_t>(a)]) all.insert(id);
-    for (int id : reads_[static_cast<size_t>(b)])
-      if (!all.insert(id).second) shared.insert(id);
-    if (shared.empty()) return false;
-    if (all.size() + x.writes.size() + y.writes.size() > static_cast<size_t>(target_.max_buffers))
-      return false;
-    Weight wx = weigh(x), wy = weigh(y);
-    return !wx.heavy && !wy.heavy && wx.ops + wy.ops <= target_.max_ops;
+    if (weight(b).heavy || weight(a).ops + weight(b).ops > target_.max_ops) return false;
+    const std::vector<int>&of_a = reads_[static_cast<size_t>(a)],
+          &of_b = reads_[static_cast<size_t>(b)];
+    const size_t shared = common(of_a, of_b);
+    const size_t buffers =
+        of_a.size() + of_b.size() - shared + x.writes.size() + y.writes.size();
+    return shared && buffers <= static_cast<size_t>(target_.max_buffers);
   }
 
   void merge(int a, int b) {
@@ -325,6 +343,7 @@ class Orderer {
     }
     y.writes.clear();
     reads_[static_cast<size_t>(a)] = holders_in(x);
+    weights_[static_cast<size_t>(a)] = weigh(x);
   }
 
   static std::vector<UOp> loops(const DrawnKernel& k) {

@@ -72,7 +72,7 @@ class Assigner {
 
   static double count(UOp n) { return static_cast<double>(n->shape->count()); }
 
-  // A sum over where(position == index, x, 0) reads one element: it will collapse to a gather. Gives
+  // A sum over where(position == index, x, 0) reads one element and will collapse to a gather. Gives
   // the comparison, or nothing.
   static UOp gathers_by(UOp reduce) {
     UOp value = reduce->src(0);
