@@ -1,13 +1,11 @@
 // Programs on a device that completes late and out of order.
-#include "test/odd_devices.h"
-
 #include <doctest/doctest.h>
+#include <mote/mote.h>
 
 #include <numeric>
 
-#include <mote/mote.h>
-
 #include "base/error.h"
+#include "test/odd_devices.h"
 
 using namespace mote;
 
@@ -73,8 +71,7 @@ TEST_CASE("late device: memory is given back after its last use") {
     Tensor big = full({4096}, i, late).contiguous().realize();
     sums.push_back((big.reshape({64, 64}).t() + 1).sum().realize());
   }
-  for (int i = 0; i < 100; ++i)
-    CHECK(sums[static_cast<size_t>(i)].item<int>() == 4096 * (i + 1));
+  for (int i = 0; i < 100; ++i) CHECK(sums[static_cast<size_t>(i)].item<int>() == 4096 * (i + 1));
 }
 
 TEST_CASE("late device: an error surfaces where the value is asked for") {
@@ -101,8 +98,8 @@ TEST_CASE("late device: an error surfaces where the value is asked for") {
     d.sum().item<float>();
   });
   CHECK(what.starts_with("kernel e_"));
-  CHECK(what.ends_with(text(", made at ", __FILE__, ":", made, ": no more ink (", __FILE__, ":",
-                            asked, ")")));
+  CHECK(what.ends_with(
+      text(", made at ", __FILE__, ":", made, ": no more ink (", __FILE__, ":", asked, ")")));
   CHECK(error_of([&] { c.to_vector<float>(); }).find("no more ink") != std::string::npos);
   CHECK(a.sum().item<float>() == 28);
   CHECK((a + b).sum().item<float>() == 36);

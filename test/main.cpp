@@ -56,6 +56,8 @@ REGISTER_LISTENER("run", 1, RunReporter);
 
 int main(int argc, char** argv) {
   setenv("MOTE_SPEC", "1", /*overwrite=*/0);
+  // Thousands of random kernels would push the user's own out of the compile cache.
+  setenv("MOTE_CACHE_DIR", MOTE_BINARY_DIR "/kernel_cache", /*overwrite=*/0);
   doctest::Context context;
   if (!std::getenv("MOTE_SOAK")) context.addFilter("test-suite-exclude", "soak");
   context.applyCommandLine(argc, argv);

@@ -58,9 +58,7 @@ class Pool {
       try {
         for (const Token& earlier : t.after) earlier.wait();
         t.work();
-      } catch (const std::exception& e) {
-        error = e.what();
-      }
+      } catch (const std::exception& e) { error = e.what(); }
       t.done.complete(error);
     }
   }
@@ -75,8 +73,10 @@ class Pool {
         tasks_.erase(it);
         return t;
       }
-      if (tasks_.empty()) changed_.wait(lock);
-      else changed_.wait_for(lock, std::chrono::microseconds(50));
+      if (tasks_.empty())
+        changed_.wait(lock);
+      else
+        changed_.wait_for(lock, std::chrono::microseconds(50));
     }
   }
 

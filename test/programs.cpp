@@ -11,6 +11,22 @@
 
 namespace mote::programs {
 
+std::set<int> sources(const Script& p, int of) {
+  std::set<int> out;
+  std::vector<int> stack{of};
+  auto add = [&](int i) {
+    if (out.insert(i).second) stack.push_back(i);
+  };
+  while (!stack.empty()) {
+    const auto at = static_cast<size_t>(stack.back());
+    stack.pop_back();
+    for (int in : p.steps[at].in) add(in);
+    for (size_t i = 0; i < p.steps.size(); ++i)
+      if (p.facts[i].root == p.facts[at].root) add(static_cast<int>(i));
+  }
+  return out;
+}
+
 namespace {
 
 constexpr int64_t kMaxCount = 2000;
@@ -113,7 +129,9 @@ struct Maker {
   }
 };
 
-using Given = std::vector<Tensor>;
+using In = const Tensor&;
+using Given = std::vector<Tensor>;     // a step's tensors
+using Numbers = std::vector<int64_t>;  // and its numbers
 using Proposal = std::optional<Fact>;  // empty: does not fit
 
 Fact join(std::initializer_list<Fact> facts) {
@@ -145,7 +163,7 @@ struct Row {
   const char* name;
   int weight;
   Proposal (*propose)(Maker& m, Step& s);
-  Tensor (*run)(const Given& t, const std::vector<int64_t>& n);
+  Tensor (*run)(const Given& t, const Numbers& n);
 };
 
 // ---- leaves
@@ -156,16 +174,17 @@ std::vector<double> values(int64_t kind, int64_t seed, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     double v = kind == 1 ? std::ldexp(static_cast<double>(random.pick(-2048, 2048)), -10)
                          : static_cast<double>(random.pick(-4, 4));
-    if (kind == 2 && random.chance(0.1)) v = random.one_of({NAN, (float)INFINITY, -(float)INFINITY});
+    if (kind == 2 && random.chance(0.1))
+      v = random.one_of({NAN, (float)INFINITY, -(float)INFINITY});
     out.push_back(v);
   }
   return out;
 }
 
-std::vector<int64_t> tail(const std::vector<int64_t>& n, size_t from) {
+Numbers tail(const Numbers& n, size_t from) {
   return {n.begin() + static_cast<long>(from), n.end()};
 }
-int64_t product(const std::vector<int64_t>& dims) {
+int64_t product(const Numbers& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 DType to_dtype(int64_t n) { return static_cast<DType>(n); }
@@ -184,8 +203,8 @@ Proposal propose_data(Maker& m, Step& s) {
   for (int64_t v : m.sizes()) s.n.push_back(v);
   return Fact{.exact = kind != 1, .bound = 4, .eps = epsilon(d)};
 }
-Tensor run_data(const Given&, const std::vector<int64_t>& n) {
-  std::vector<int64_t> dims = tail(n, 3);
+Tensor run_data(const Given&, const Numbers& n) {
+  Numbers dims = tail(n, 3);
   return from_data(values(n[1], n[2], product(dims)), dims).to(to_dtype(n[0])).contiguous();
 }
 
@@ -194,7 +213,7 @@ Proposal propose_arange(Maker& m, Step& s) {
   s.n = {static_cast<int64_t>(d), m.pick(1, 40)};
   return Fact{.bound = 40};
 }
-Tensor run_arange(const Given&, const std::vector<int64_t>& n) {
+Tensor run_arange(const Given&, const Numbers& n) {
   return arange(n[1], {.dtype = to_dtype(n[0])});
 }
 
@@ -203,17 +222,15 @@ Proposal propose_full(Maker& m, Step& s) {
   for (int64_t v : m.sizes()) s.n.push_back(v);
   return Fact{.bound = 3};
 }
-Tensor run_full(const Given&, const std::vector<int64_t>& n) {
-  return full(tail(n, 2), n[1], to_dtype(n[0]));
-}
+Tensor run_full(const Given&, const Numbers& n) { return full(tail(n, 2), n[1], to_dtype(n[0])); }
 
 Proposal propose_random(Maker& m, Step& s) {
   s.n = {m.pick(0, 2)};
   for (int64_t v : m.sizes()) s.n.push_back(v);
   return Fact{.exact = s.n[0] == 2, .bound = 8};
 }
-Tensor run_random(const Given&, const std::vector<int64_t>& n) {
-  std::vector<int64_t> dims = tail(n, 1);
+Tensor run_random(const Given&, const Numbers& n) {
+  Numbers dims = tail(n, 1);
   return n[0] == 0 ? rand(dims) : n[0] == 1 ? randn(dims) : randint(-5, 5, dims);
 }
 
@@ -232,12 +249,13 @@ Proposal fresh(Maker& m, const Step& s) {
 Proposal propose_reshape(Maker& m, Step& s) {
   s.in = {m.any()};
   if (s.in[0] < 0) return {};
-  std::vector<int64_t> dims;
+  Numbers dims;
   for (int64_t left = product(m.shape(s.in[0])); left > 1 && dims.size() < kMaxRank;) {
-    std::vector<int64_t> divisors;
+    Numbers divisors;
     for (int64_t d = 1; d <= left; ++d)
       if (left % d == 0) divisors.push_back(d);
-    dims.push_back(divisors[static_cast<size_t>(m.pick(0, static_cast<int64_t>(divisors.size()) - 1))]);
+    dims.push_back(
+        divisors[static_cast<size_t>(m.pick(0, static_cast<int64_t>(divisors.size()) - 1))]);
     left /= dims.back();
     if (dims.size() + 1 == kMaxRank || m.random.chance(0.2)) dims.push_back(left), left = 1;
   }
@@ -264,7 +282,7 @@ Proposal propose_slice(Maker& m, Step& s) {
   if (m.random.chance(0.15)) s.n = {a, end - 1, begin - size - 1, -m.pick(1, 2)};
   return view_of(m, s);
 }
-Tensor run_slice(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_slice(const Given& t, const Numbers& n) {
   std::vector<Index> index(static_cast<size_t>(n[0]), Index(Slice()));
   index.push_back(Slice(n[1], n[2], n[3]));
   return t[0].index(index);
@@ -329,7 +347,7 @@ Proposal propose_pad(Maker& m, Step& s) {
   for (int64_t i = 0; i < 2 * axes; ++i) s.n.push_back(m.pick(0, 3));
   return bounded(*f, std::max(f->bound, 2.0));
 }
-Tensor run_pad(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_pad(const Given& t, const Numbers& n) {
   const char* modes[] = {"constant", "constant", "constant", "reflect", "replicate", "circular"};
   return t[0].pad(tail(n, 2), modes[n[0]], n[0] < 3 ? n[1] : 0);
 }
@@ -382,32 +400,34 @@ Proposal propose_triangle(Maker& m, Step& s) {
 
 struct Unary {
   const char* name;
-  Tensor (*call)(const Tensor& x);
   enum { Exact, Kink, Jump, Smooth, Grows } kind;  // Jump: only of exact values
+  Tensor (*call)(In x);
 };
+// clang-format off
 const Unary unaries[] = {
-    {"neg", [](const Tensor& x) { return -x; }, Unary::Exact},
-    {"neg", [](const Tensor& x) { return 0 - x; }, Unary::Exact},
-    {"abs", [](const Tensor& x) { return x.abs(); }, Unary::Kink},
-    {"relu", [](const Tensor& x) { return x.relu(); }, Unary::Kink},
-    {"sign", [](const Tensor& x) { return x.sign(); }, Unary::Jump},
-    {"floor", [](const Tensor& x) { return x.floor(); }, Unary::Jump},
-    {"round", [](const Tensor& x) { return (x / 4).round(); }, Unary::Jump},
-    {"logical_not", [](const Tensor& x) { return x.logical_not(); }, Unary::Jump},
-    {"isnan", [](const Tensor& x) { return x.isnan(); }, Unary::Jump},
-    {"isfinite", [](const Tensor& x) { return x.isfinite(); }, Unary::Jump},
-    {"bitwise_not", [](const Tensor& x) { return x.bitwise_not(); }, Unary::Exact},
-    {"sin", [](const Tensor& x) { return x.sin(); }, Unary::Smooth},
-    {"cos", [](const Tensor& x) { return x.cos(); }, Unary::Smooth},
-    {"tanh", [](const Tensor& x) { return x.tanh(); }, Unary::Smooth},
-    {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }, Unary::Smooth},
-    {"erf", [](const Tensor& x) { return x.erf(); }, Unary::Smooth},
-    {"sqrt(x*x + 1)", [](const Tensor& x) { return (x * x + 1).sqrt(); }, Unary::Grows},
-    {"log(x*x + 1)", [](const Tensor& x) { return (x * x + 1).log(); }, Unary::Grows},
-    {"1 / (x*x + 1)", [](const Tensor& x) { return (x * x + 1).reciprocal(); }, Unary::Smooth},
-    {"exp(tanh)", [](const Tensor& x) { return x.tanh().exp(); }, Unary::Grows},
-    {"gelu", [](const Tensor& x) { return x.gelu(); }, Unary::Grows},
+    {"neg", Unary::Exact, [](In x) { return -x; }},
+    {"neg", Unary::Exact, [](In x) { return 0 - x; }},
+    {"abs", Unary::Kink, [](In x) { return x.abs(); }},
+    {"relu", Unary::Kink, [](In x) { return x.relu(); }},
+    {"sign", Unary::Jump, [](In x) { return x.sign(); }},
+    {"floor", Unary::Jump, [](In x) { return x.floor(); }},
+    {"round", Unary::Jump, [](In x) { return (x / 4).round(); }},
+    {"logical_not", Unary::Jump, [](In x) { return x.logical_not(); }},
+    {"isnan", Unary::Jump, [](In x) { return x.isnan(); }},
+    {"isfinite", Unary::Jump, [](In x) { return x.isfinite(); }},
+    {"bitwise_not", Unary::Exact, [](In x) { return x.bitwise_not(); }},
+    {"sin", Unary::Smooth, [](In x) { return x.sin(); }},
+    {"cos", Unary::Smooth, [](In x) { return x.cos(); }},
+    {"tanh", Unary::Smooth, [](In x) { return x.tanh(); }},
+    {"sigmoid", Unary::Smooth, [](In x) { return x.sigmoid(); }},
+    {"erf", Unary::Smooth, [](In x) { return x.erf(); }},
+    {"sqrt(x*x + 1)", Unary::Grows, [](In x) { return (x * x + 1).sqrt(); }},
+    {"log(x*x + 1)", Unary::Grows, [](In x) { return (x * x + 1).log(); }},
+    {"1 / (x*x + 1)", Unary::Smooth, [](In x) { return (x * x + 1).reciprocal(); }},
+    {"exp(tanh)", Unary::Grows, [](In x) { return x.tanh().exp(); }},
+    {"gelu", Unary::Grows, [](In x) { return x.gelu(); }},
 };
+// clang-format on
 Proposal propose_unary(Maker& m, Step& s) {
   s.n = {m.pick(0, std::ssize(unaries) - 1)};
   const Unary& u = unaries[s.n[0]];
@@ -422,41 +442,39 @@ Proposal propose_unary(Maker& m, Step& s) {
     default: return inexact(f, f.bound + 3);
   }
 }
-Tensor run_unary(const Given& t, const std::vector<int64_t>& n) { return unaries[n[0]].call(t[0]); }
+Tensor run_unary(const Given& t, const Numbers& n) { return unaries[n[0]].call(t[0]); }
 
 struct Binary {
   const char* name;
-  Tensor (*call)(const Tensor& a, const Tensor& b);
   enum { Sum, Product, Kink, Jump, Whole, Ratio } kind;  // Whole: of integers
+  Tensor (*call)(In a, In b);
 };
+// clang-format off
 const Binary binaries[] = {
-    {"a + b", [](const Tensor& a, const Tensor& b) { return a + b; }, Binary::Sum},
-    {"a - b", [](const Tensor& a, const Tensor& b) { return a - b; }, Binary::Sum},
-    {"a * b", [](const Tensor& a, const Tensor& b) { return a * b; }, Binary::Product},
-    {"a * b + a", [](const Tensor& a, const Tensor& b) { return a * b + a; }, Binary::Product},
-    {"maximum", [](const Tensor& a, const Tensor& b) { return a.maximum(b); }, Binary::Kink},
-    {"minimum", [](const Tensor& a, const Tensor& b) { return a.minimum(b); }, Binary::Kink},
-    {"a < b", [](const Tensor& a, const Tensor& b) { return a < b; }, Binary::Jump},
-    {"a <= b", [](const Tensor& a, const Tensor& b) { return a <= b; }, Binary::Jump},
-    {"a == b", [](const Tensor& a, const Tensor& b) { return a == b; }, Binary::Jump},
-    {"a != b", [](const Tensor& a, const Tensor& b) { return a != b; }, Binary::Jump},
-    {"floor_divide", [](const Tensor& a, const Tensor& b) { return a.floor_divide(b); },
-     Binary::Whole},
-    {"remainder", [](const Tensor& a, const Tensor& b) { return a % b; }, Binary::Whole},
-    {"fmod", [](const Tensor& a, const Tensor& b) { return a.fmod(b); }, Binary::Whole},
-    {"div trunc", [](const Tensor& a, const Tensor& b) { return a.div(b, "trunc"); },
-     Binary::Whole},
-    {"a & b", [](const Tensor& a, const Tensor& b) { return a & b; }, Binary::Whole},
-    {"a | b", [](const Tensor& a, const Tensor& b) { return a | b; }, Binary::Whole},
-    {"a ^ b", [](const Tensor& a, const Tensor& b) { return a ^ b; }, Binary::Whole},
-    {"a << b", [](const Tensor& a, const Tensor& b) { return a << b; }, Binary::Whole},
-    {"a >> b", [](const Tensor& a, const Tensor& b) { return a >> b; }, Binary::Whole},
-    {"a / (b*b + 1)", [](const Tensor& a, const Tensor& b) { return a / (b * b + 1); },
-     Binary::Ratio},
-    {"atan2-like", [](const Tensor& a, const Tensor& b) { return (a / 64) * (b + 1).sin(); },
-     Binary::Ratio},
+    {"a + b", Binary::Sum, [](In a, In b) { return a + b; }},
+    {"a - b", Binary::Sum, [](In a, In b) { return a - b; }},
+    {"a * b", Binary::Product, [](In a, In b) { return a * b; }},
+    {"a * b + a", Binary::Product, [](In a, In b) { return a * b + a; }},
+    {"maximum", Binary::Kink, [](In a, In b) { return a.maximum(b); }},
+    {"minimum", Binary::Kink, [](In a, In b) { return a.minimum(b); }},
+    {"a < b", Binary::Jump, [](In a, In b) { return a < b; }},
+    {"a <= b", Binary::Jump, [](In a, In b) { return a <= b; }},
+    {"a == b", Binary::Jump, [](In a, In b) { return a == b; }},
+    {"a != b", Binary::Jump, [](In a, In b) { return a != b; }},
+    {"floor_divide", Binary::Whole, [](In a, In b) { return a.floor_divide(b); }},
+    {"remainder", Binary::Whole, [](In a, In b) { return a % b; }},
+    {"fmod", Binary::Whole, [](In a, In b) { return a.fmod(b); }},
+    {"div trunc", Binary::Whole, [](In a, In b) { return a.div(b, "trunc"); }},
+    {"a & b", Binary::Whole, [](In a, In b) { return a & b; }},
+    {"a | b", Binary::Whole, [](In a, In b) { return a | b; }},
+    {"a ^ b", Binary::Whole, [](In a, In b) { return a ^ b; }},
+    {"a << b", Binary::Whole, [](In a, In b) { return a << b; }},
+    {"a >> b", Binary::Whole, [](In a, In b) { return a >> b; }},
+    {"a / (b*b + 1)", Binary::Ratio, [](In a, In b) { return a / (b * b + 1); }},
+    {"a / 64 * sin(b + 1)", Binary::Ratio, [](In a, In b) { return a / 64 * (b + 1).sin(); }},
 };
-bool broadcasts(std::vector<int64_t> a, std::vector<int64_t> b) {
+// clang-format on
+bool broadcasts(Numbers a, Numbers b) {
   std::ranges::reverse(a);
   std::ranges::reverse(b);
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
@@ -485,9 +503,7 @@ Proposal propose_binary(Maker& m, Step& s) {
     default: return inexact(f, m.fact(x).bound);
   }
 }
-Tensor run_binary(const Given& t, const std::vector<int64_t>& n) {
-  return binaries[n[0]].call(t[0], t[1]);
-}
+Tensor run_binary(const Given& t, const Numbers& n) { return binaries[n[0]].call(t[0], t[1]); }
 
 Proposal propose_number(Maker& m, Step& s) {
   s.in = {m.any()};
@@ -498,7 +514,7 @@ Proposal propose_number(Maker& m, Step& s) {
   if (s.n[0] == 5) return f.exact ? Proposal(bounded(f, 1)) : Proposal();
   return bounded(f, (f.bound + 5) * 5);
 }
-Tensor run_number(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_number(const Given& t, const Numbers& n) {
   const Tensor& x = t[0];
   switch (n[0]) {
     case 0: return x + n[1];
@@ -541,41 +557,39 @@ Proposal propose_cast(Maker& m, Step& s) {
 
 struct Fold {
   const char* name;
-  Tensor (*call)(const Tensor& x, int64_t axis, bool keep);
   enum { Sum, Pick, Prod, Decide, Mean } kind;
+  Tensor (*call)(In x, int64_t axis, bool keep);
 };
+// clang-format off
 const Fold folds[] = {
-    {"sum", [](const Tensor& x, int64_t a, bool k) { return x.sum(a, k); }, Fold::Sum},
-    {"sum", [](const Tensor& x, int64_t a, bool k) { return x.sum(a, k); }, Fold::Sum},
-    {"sum(all)", [](const Tensor& x, int64_t, bool k) { return x.sum({}, k); }, Fold::Sum},
-    {"amax", [](const Tensor& x, int64_t a, bool k) { return x.amax(a, k); }, Fold::Pick},
-    {"amin", [](const Tensor& x, int64_t a, bool k) { return x.amin(a, k); }, Fold::Pick},
-    {"prod", [](const Tensor& x, int64_t a, bool k) { return x.prod(a, k); }, Fold::Prod},
-    {"any", [](const Tensor& x, int64_t a, bool k) { return x.any(a, k); }, Fold::Decide},
-    {"all", [](const Tensor& x, int64_t a, bool k) { return x.all(a, k); }, Fold::Decide},
-    {"argmax", [](const Tensor& x, int64_t a, bool k) { return x.argmax(a, k); }, Fold::Decide},
-    {"argmin", [](const Tensor& x, int64_t a, bool k) { return x.argmin(a, k); }, Fold::Decide},
-    {"count_nonzero", [](const Tensor& x, int64_t a, bool) { return x.count_nonzero(a); },
-     Fold::Decide},
-    {"mean", [](const Tensor& x, int64_t a, bool k) { return x.mean(a, k); }, Fold::Mean},
-    {"var", [](const Tensor& x, int64_t a, bool k) { return x.var(a, 0, k) / 16; }, Fold::Mean},
-    {"logsumexp", [](const Tensor& x, int64_t a, bool k) { return x.logsumexp(a, k) / 4; },
-     Fold::Mean},
-    {"softmax", [](const Tensor& x, int64_t a, bool) { return x.softmax(a); }, Fold::Mean},
-    {"log_softmax", [](const Tensor& x, int64_t a, bool) { return x.log_softmax(a) / 4; },
-     Fold::Mean},
-    {"cumsum", [](const Tensor& x, int64_t a, bool) { return x.cumsum(a); }, Fold::Sum},
-    {"cummax", [](const Tensor& x, int64_t a, bool) { return x.cummax(a).values; }, Fold::Pick},
-    {"sort", [](const Tensor& x, int64_t a, bool k) { return x.sort(a, k).values; }, Fold::Pick},
-    {"argsort", [](const Tensor& x, int64_t a, bool k) { return x.argsort(a, k); }, Fold::Decide},
-    {"max", [](const Tensor& x, int64_t a, bool k) { return x.max(a, k).indices; }, Fold::Decide},
+    {"sum", Fold::Sum, [](In x, int64_t a, bool k) { return x.sum(a, k); }},
+    {"sum", Fold::Sum, [](In x, int64_t a, bool k) { return x.sum(a, k); }},
+    {"sum(all)", Fold::Sum, [](In x, int64_t, bool k) { return x.sum({}, k); }},
+    {"amax", Fold::Pick, [](In x, int64_t a, bool k) { return x.amax(a, k); }},
+    {"amin", Fold::Pick, [](In x, int64_t a, bool k) { return x.amin(a, k); }},
+    {"prod", Fold::Prod, [](In x, int64_t a, bool k) { return x.prod(a, k); }},
+    {"any", Fold::Decide, [](In x, int64_t a, bool k) { return x.any(a, k); }},
+    {"all", Fold::Decide, [](In x, int64_t a, bool k) { return x.all(a, k); }},
+    {"argmax", Fold::Decide, [](In x, int64_t a, bool k) { return x.argmax(a, k); }},
+    {"argmin", Fold::Decide, [](In x, int64_t a, bool k) { return x.argmin(a, k); }},
+    {"count_nonzero", Fold::Decide, [](In x, int64_t a, bool) { return x.count_nonzero(a); }},
+    {"mean", Fold::Mean, [](In x, int64_t a, bool k) { return x.mean(a, k); }},
+    {"var", Fold::Mean, [](In x, int64_t a, bool k) { return x.var(a, 0, k) / 16; }},
+    {"logsumexp", Fold::Mean, [](In x, int64_t a, bool k) { return x.logsumexp(a, k) / 4; }},
+    {"softmax", Fold::Mean, [](In x, int64_t a, bool) { return x.softmax(a); }},
+    {"log_softmax", Fold::Mean, [](In x, int64_t a, bool) { return x.log_softmax(a) / 4; }},
+    {"cumsum", Fold::Sum, [](In x, int64_t a, bool) { return x.cumsum(a); }},
+    {"cummax", Fold::Pick, [](In x, int64_t a, bool) { return x.cummax(a).values; }},
+    {"sort", Fold::Pick, [](In x, int64_t a, bool k) { return x.sort(a, k).values; }},
+    {"argsort", Fold::Decide, [](In x, int64_t a, bool k) { return x.argsort(a, k); }},
+    {"max", Fold::Decide, [](In x, int64_t a, bool k) { return x.max(a, k).indices; }},
 };
+// clang-format on
 Proposal propose_fold(Maker& m, Step& s) {
   const int64_t which = m.pick(0, std::ssize(folds) - 1);
   const Fold& fold = folds[which];
-  s.in = {m.find([&](int i) {
-    return m.rank(i) >= 1 && (fold.kind != Fold::Decide || m.fact(i).exact);
-  })};
+  s.in = {m.find(
+      [&](int i) { return m.rank(i) >= 1 && (fold.kind != Fold::Decide || m.fact(i).exact); })};
   if (s.in[0] < 0) return {};
   s.n = {which, m.axis(s.in[0]), m.pick(0, 1)};
   Fact f = *fresh(m, s);
@@ -590,7 +604,7 @@ Proposal propose_fold(Maker& m, Step& s) {
     default: return inexact(f, std::max(4.0, f.bound * f.bound));
   }
 }
-Tensor run_fold(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_fold(const Given& t, const Numbers& n) {
   return folds[n[0]].call(t[0], n[1], n[2] != 0);
 }
 
@@ -625,83 +639,67 @@ Proposal propose_conv(Maker& m, Step& s) {
   Fact f = *fresh(m, s);
   return bounded(f, f.bound * 4 * static_cast<double>(m.shape(s.in[0])[1] * s.n[1] * s.n[1]));
 }
-Tensor run_conv(const Given& t, const std::vector<int64_t>& n) {
-  std::vector<int64_t> dims{n[0], t[0].size(1), n[1], n[1]};
+Tensor run_conv(const Given& t, const Numbers& n) {
+  Numbers dims{n[0], t[0].size(1), n[1], n[1]};
   Tensor weight = from_data(values(0, n[4], product(dims)), dims).to(t[0].dtype());
   return t[0].conv2d(weight.to(t[0].device()), {}, {.stride = n[2], .padding = n[3]});
 }
 Proposal propose_pool(Maker& m, Step& s) {
-  s.in = {m.find([&](int i) {
-    return m.rank(i) >= 3 && is_float(m.at(i).dtype());
-  })};
+  s.in = {m.find([&](int i) { return m.rank(i) >= 3 && is_float(m.at(i).dtype()); })};
   if (s.in[0] < 0) return {};
   s.n = {m.pick(0, 1), m.pick(1, 3), m.pick(1, 2)};
   Fact f = *fresh(m, s);
   return s.n[0] ? kinked(f) : inexact(f, f.bound);
 }
-Tensor run_pool(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_pool(const Given& t, const Numbers& n) {
   return n[0] ? t[0].max_pool2d(n[1], {.stride = n[2]}) : t[0].avg_pool2d(n[1], {.stride = n[2]});
 }
 
 // Larger pieces, of floats.
 struct Layer {
   const char* name;
-  int64_t rank;  // at least; the exact rank where the call wants it is the call's to refuse
-  Tensor (*call)(const Tensor& x);
+  int64_t rank;  // at least; where the call wants it exactly, it refuses
   enum { Exact, Kink, Smooth } kind;
   double growth;
+  Tensor (*call)(In x);
 };
+const AttentionOptions causal{.is_causal = true};
+Tensor lower_triangle(In x) { return mote::where(x.ones_like().tril() == 1, x, -INFINITY); }
+Tensor spread(In x) {
+  Tensor weight = full({x.size(1), 2, 2, 2}, 1).to(x.dtype());
+  return x.conv_transpose2d(weight, {}, {.stride = 2});
+}
+// Whether a value that is computed twice is computed in the same way, however it is fused.
+Tensor attains_maximum(In x) {
+  Tensor y = x * x.sin() + x;
+  return (y == y.amax(-1, true)).any(-1);
+}
+// clang-format off
 const Layer layers[] = {
-    {"layer_norm", 1, [](const Tensor& x) { return x.layer_norm(x.size(-1), {}, {}, 1.0); },
-     Layer::Smooth, 1},
-    {"rms_norm", 1, [](const Tensor& x) { return x.rms_norm(x.size(-1), {}, 1.0); },
-     Layer::Smooth, 1},
-    {"group_norm", 3, [](const Tensor& x) { return x.group_norm(1, {}, {}, 1.0); },
-     Layer::Smooth, 1},
-    {"attention", 2, [](const Tensor& x) { return x.scaled_dot_product_attention(x, x); },
-     Layer::Smooth, 1},
-    {"causal attention", 2,
-     [](const Tensor& x) {
-       return x.scaled_dot_product_attention(x, x, AttentionOptions{.is_causal = true});
-     },
-     Layer::Smooth, 1},
-    {"masked softmax", 2,
-     [](const Tensor& x) { return mote::where(x.ones_like().tril() == 1, x, -INFINITY).softmax(-1); },
-     Layer::Smooth, 1},
-    {"cross_entropy", 2,
-     [](const Tensor& x) { return x.cross_entropy(arange(x.size(0)) % x.size(1)); },
-     Layer::Smooth, 2},
-    {"mse_loss", 1, [](const Tensor& x) { return x.mse_loss(x.roll(1, 0)) / 16; },
-     Layer::Smooth, 4},
-    {"conv1d", 3,
-     [](const Tensor& x) { return x.conv1d(x.full_like(0.5)(0, None, Slice(), Slice(0, 2))); },
-     Layer::Exact, 40},
-    {"conv_transpose2d", 4,
-     [](const Tensor& x) {
-       Tensor w = full({x.size(1), 2, 2, 2}, 1).to(x.dtype());
-       return x.conv_transpose2d(w, {}, {.stride = 2});
-     },
-     Layer::Exact, 40},
-    {"nearest", 3, [](const Tensor& x) { return x.interpolate({.scale_factor = 2}); },
-     Layer::Exact, 1},
-    {"logcumsumexp", 1, [](const Tensor& x) { return x.logcumsumexp(-1) / 2; }, Layer::Smooth, 2},
-    {"topk", 1, [](const Tensor& x) { return x.topk((x.size(-1) + 1) / 2).values; },
-     Layer::Kink, 1},
-    {"einsum", 2, [](const Tensor& x) { return einsum("...ij,...kj->...ik", {x, x}); },
-     Layer::Exact, 200},
-    {"dropout", 0, [](const Tensor& x) { return x.dropout(0.5); }, Layer::Exact, 2},
-    {"glu", 1, [](const Tensor& x) { return x.glu(); }, Layer::Smooth, 1},
-    {"repeat_interleave", 1, [](const Tensor& x) { return x.repeat_interleave(2, -1); },
-     Layer::Exact, 1},
-    // Whether a value is computed twice in the same way, however it is fused.
-    {"a maximum is attained", 1,
-     [](const Tensor& x) {
-       Tensor y = x * x.sin() + x;
-       return (y == y.amax(-1, true)).any(-1);
-     },
-     Layer::Exact, 1},
-    {"cumprod", 1, [](const Tensor& x) { return x.tanh().cumprod(-1); }, Layer::Smooth, 1},
+    {"layer_norm", 1, Layer::Smooth, 1, [](In x) { return x.layer_norm(x.size(-1), {}, {}, 1.0); }},
+    {"rms_norm", 1, Layer::Smooth, 1, [](In x) { return x.rms_norm(x.size(-1), {}, 1.0); }},
+    {"group_norm", 3, Layer::Smooth, 1, [](In x) { return x.group_norm(1, {}, {}, 1.0); }},
+    {"attention", 2, Layer::Smooth, 1, [](In x) { return x.scaled_dot_product_attention(x, x); }},
+    {"causal attention", 2, Layer::Smooth, 1,
+     [](In x) { return x.scaled_dot_product_attention(x, x, causal); }},
+    {"masked softmax", 2, Layer::Smooth, 1, [](In x) { return lower_triangle(x).softmax(-1); }},
+    {"cross_entropy", 2, Layer::Smooth, 2,
+     [](In x) { return x.cross_entropy(arange(x.size(0)) % x.size(1)); }},
+    {"mse_loss", 1, Layer::Smooth, 4, [](In x) { return x.mse_loss(x.roll(1, 0)) / 16; }},
+    {"conv1d", 3, Layer::Exact, 40,
+     [](In x) { return x.conv1d(x.full_like(0.5)(0, None, Slice(), Slice(0, 2))); }},
+    {"conv_transpose2d", 4, Layer::Exact, 40, [](In x) { return spread(x); }},
+    {"nearest", 3, Layer::Exact, 1, [](In x) { return x.interpolate({.scale_factor = 2}); }},
+    {"logcumsumexp", 1, Layer::Smooth, 2, [](In x) { return x.logcumsumexp(-1) / 2; }},
+    {"topk", 1, Layer::Kink, 1, [](In x) { return x.topk((x.size(-1) + 1) / 2).values; }},
+    {"einsum", 2, Layer::Exact, 200, [](In x) { return einsum("...ij,...kj->...ik", {x, x}); }},
+    {"dropout", 0, Layer::Exact, 2, [](In x) { return x.dropout(0.5); }},
+    {"glu", 1, Layer::Smooth, 1, [](In x) { return x.glu(); }},
+    {"repeat_interleave", 1, Layer::Exact, 1, [](In x) { return x.repeat_interleave(2, -1); }},
+    {"attained maximum", 1, Layer::Exact, 1, [](In x) { return attains_maximum(x); }},
+    {"cumprod", 1, Layer::Smooth, 1, [](In x) { return x.tanh().cumprod(-1); }},
 };
+// clang-format on
 Proposal propose_layer(Maker& m, Step& s) {
   s.n = {m.pick(0, std::ssize(layers) - 1)};
   const Layer& layer = layers[s.n[0]];
@@ -730,21 +728,19 @@ Proposal propose_index_select(Maker& m, Step& s) {
   s.n = {m.axis(x)};
   return fresh(m, s);
 }
-Tensor run_index_select(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_index_select(const Given& t, const Numbers& n) {
   return t[0].index_select(n[0], positions(t[1], t[0].size(n[0])));
 }
 Proposal propose_gather(Maker& m, Step& s) {
   const int x = m.of_rank(1);
   if (x < 0) return {};
-  const int i = m.find([&](int t) {
-    return m.rank(t) == m.rank(x) && is_int(m.at(t).dtype());
-  });
+  const int i = m.find([&](int t) { return m.rank(t) == m.rank(x) && is_int(m.at(t).dtype()); });
   if (i < 0) return {};
   s.in = {x, i};
   s.n = {m.axis(x)};
   return fresh(m, s);
 }
-Tensor run_gather(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_gather(const Given& t, const Numbers& n) {
   return t[0].gather(n[0], positions(t[1], t[0].size(n[0])));
 }
 Proposal propose_take(Maker& m, Step& s) {
@@ -753,26 +749,23 @@ Proposal propose_take(Maker& m, Step& s) {
   s.in = {x, i};
   return fresh(m, s);
 }
-Tensor run_take(const Given& t, const std::vector<int64_t>&) {
+Tensor run_take(const Given& t, const Numbers&) {
   return t[0].index({positions(t[1], t[0].size(0))});
 }
 Proposal propose_scatter_add(Maker& m, Step& s) {
   const int x = m.of_rank(1);
   if (x < 0) return {};
-  const int i = m.find([&](int t) {
-    return m.rank(t) == m.rank(x) && is_int(m.at(t).dtype());
-  });
+  const int i = m.find([&](int t) { return m.rank(t) == m.rank(x) && is_int(m.at(t).dtype()); });
   if (i < 0) return {};
-  const int v = m.find([&](int t) {
-    return m.shape(t) == m.shape(i) && m.at(t).dtype() == m.at(x).dtype();
-  });
+  const int v =
+      m.find([&](int t) { return m.shape(t) == m.shape(i) && m.at(t).dtype() == m.at(x).dtype(); });
   if (v < 0) return {};
   s.in = {x, i, v};
   s.n = {m.axis(x)};
   Fact f = join({m.fact(x), m.fact(v)});
   return bounded(f, m.fact(x).bound + m.fact(v).bound * static_cast<double>(product(m.shape(v))));
 }
-Tensor run_scatter_add(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_scatter_add(const Given& t, const Numbers& n) {
   return t[0].scatter_add(n[0], positions(t[1], t[0].size(n[0])), t[2]);
 }
 Proposal propose_one_hot(Maker& m, Step& s) {
@@ -827,7 +820,7 @@ Proposal propose_set_slice(Maker& m, Step& s) {
   s.in.push_back(y);
   return written(m, x, m.fact(y));
 }
-Tensor run_set_slice(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_set_slice(const Given& t, const Numbers& n) {
   run_slice(t, n).assign(t[1]);
   return t[0];
 }
@@ -849,7 +842,7 @@ Proposal propose_put(Maker& m, Step& s) {
   if (is_float(m.at(x).dtype()) && f.exact && f.bound > largest_exact(m.at(x).dtype())) return {};
   return written(m, x, f);
 }
-Tensor run_put(const Given& t, const std::vector<int64_t>& n) {
+Tensor run_put(const Given& t, const Numbers& n) {
   Tensor x = t[0];
   x.index_put_({positions(t[1], x.size(0))}, n[0], n[1] != 0);
   return x;
@@ -857,30 +850,19 @@ Tensor run_put(const Given& t, const std::vector<int64_t>& n) {
 
 // ---- gradients, and what only changes when and where things are computed
 
-std::set<int> ancestors(const Script& p, int of) {
-  std::set<int> out;
-  std::vector<int> stack{of};
-  while (!stack.empty()) {
-    const Step& s = p.steps[static_cast<size_t>(stack.back())];
-    stack.pop_back();
-    for (int in : s.in)
-      if (out.insert(in).second) stack.push_back(in);
-  }
-  return out;
-}
 Proposal propose_gradient(Maker& m, Step& s) {
   if (m.realized) return {};
   auto fits = [&](int i) { return is_float(m.at(i).dtype()) && m.fact(i).smooth; };
   const int loss = m.find(fits);
   if (loss < 0) return {};
-  const std::set<int> below = ancestors(m.program, loss);
+  const std::set<int> below = sources(m.program, loss);
   const int target = m.find([&](int i) { return fits(i) && below.count(i); });
   if (target < 0) return {};
   s.in = {loss, target};
   Fact f = join({m.fact(loss), m.fact(target)});
   return inexact(f, 1e3);
 }
-Tensor run_gradient(const Given& t, const std::vector<int64_t>&) {
+Tensor run_gradient(const Given& t, const Numbers&) {
   return t[0].sum().gradient({t[1]}, {}, true)[0];
 }
 Proposal propose_realize(Maker& m, Step& s) {
@@ -910,49 +892,68 @@ const Row rows[] = {
     {"arange", 1, propose_arange, run_arange},
     {"full", 1, propose_full, run_full},
     {"random", 1, propose_random, run_random},
-    {"reshape", 4, propose_reshape, [](const Given& t, const std::vector<int64_t>& n) { return t[0].reshape(n); }},
-    {"permute", 3, propose_permute, [](const Given& t, const std::vector<int64_t>& n) { return t[0].permute(n); }},
+    {"reshape", 4, propose_reshape,
+     [](const Given& t, const Numbers& n) { return t[0].reshape(n); }},
+    {"permute", 3, propose_permute,
+     [](const Given& t, const Numbers& n) { return t[0].permute(n); }},
     {"slice", 4, propose_slice, run_slice},
-    {"select", 2, propose_select, [](const Given& t, const std::vector<int64_t>& n) { return t[0].select(n[0], n[1]); }},
-    {"expand", 3, propose_expand, [](const Given& t, const std::vector<int64_t>& n) { return t[0].expand(n); }},
-    {"unsqueeze", 1, propose_unsqueeze, [](const Given& t, const std::vector<int64_t>& n) { return t[0].unsqueeze(n[0]); }},
-    {"diagonal", 1, propose_diagonal, [](const Given& t, const std::vector<int64_t>& n) { return t[0].diagonal(n[0], n[1], n[2]); }},
-    {"unfold", 1, propose_unfold, [](const Given& t, const std::vector<int64_t>& n) { return t[0].unfold(n[0], n[1], n[2]); }},
-    {"flip", 2, propose_axis_copy, [](const Given& t, const std::vector<int64_t>& n) { return t[0].flip(n[0]); }},
+    {"select", 2, propose_select,
+     [](const Given& t, const Numbers& n) { return t[0].select(n[0], n[1]); }},
+    {"expand", 3, propose_expand, [](const Given& t, const Numbers& n) { return t[0].expand(n); }},
+    {"unsqueeze", 1, propose_unsqueeze,
+     [](const Given& t, const Numbers& n) { return t[0].unsqueeze(n[0]); }},
+    {"diagonal", 1, propose_diagonal,
+     [](const Given& t, const Numbers& n) { return t[0].diagonal(n[0], n[1], n[2]); }},
+    {"unfold", 1, propose_unfold,
+     [](const Given& t, const Numbers& n) { return t[0].unfold(n[0], n[1], n[2]); }},
+    {"flip", 2, propose_axis_copy,
+     [](const Given& t, const Numbers& n) { return t[0].flip(n[0]); }},
     {"pad", 3, propose_pad, run_pad},
-    {"cat", 3, propose_join, [](const Given& t, const std::vector<int64_t>& n) { return cat(t, n[0]); }},
-    {"stack", 1, propose_stack, [](const Given& t, const std::vector<int64_t>& n) { return stack(t, n[0]); }},
-    {"roll", 2, propose_roll, [](const Given& t, const std::vector<int64_t>& n) { return t[0].roll(n[1], n[0]); }},
-    {"repeat", 1, propose_repeat, [](const Given& t, const std::vector<int64_t>& n) { return t[0].repeat(n); }},
-    {"triangle", 1, propose_triangle, [](const Given& t, const std::vector<int64_t>& n) { return n[0] ? t[0].tril(n[1]) : t[0].triu(n[1]); }},
+    {"cat", 3, propose_join, [](const Given& t, const Numbers& n) { return cat(t, n[0]); }},
+    {"stack", 1, propose_stack, [](const Given& t, const Numbers& n) { return stack(t, n[0]); }},
+    {"roll", 2, propose_roll,
+     [](const Given& t, const Numbers& n) { return t[0].roll(n[1], n[0]); }},
+    {"repeat", 1, propose_repeat, [](const Given& t, const Numbers& n) { return t[0].repeat(n); }},
+    {"triangle", 1, propose_triangle,
+     [](const Given& t, const Numbers& n) { return n[0] ? t[0].tril(n[1]) : t[0].triu(n[1]); }},
     {"unary", 8, propose_unary, run_unary},
     {"binary", 14, propose_binary, run_binary},
     {"number", 5, propose_number, run_number},
-    {"where", 3, propose_where, [](const Given& t, const std::vector<int64_t>&) { return mote::where(t[0], t[1], t[2]); }},
-    {"masked_fill", 1, propose_masked_fill, [](const Given& t, const std::vector<int64_t>& n) { return t[0].masked_fill(t[1], n[0]); }},
-    {"cast", 4, propose_cast, [](const Given& t, const std::vector<int64_t>& n) { return t[0].cast(to_dtype(n[0])); }},
+    {"where", 3, propose_where,
+     [](const Given& t, const Numbers&) { return mote::where(t[0], t[1], t[2]); }},
+    {"masked_fill", 1, propose_masked_fill,
+     [](const Given& t, const Numbers& n) { return t[0].masked_fill(t[1], n[0]); }},
+    {"cast", 4, propose_cast,
+     [](const Given& t, const Numbers& n) { return t[0].cast(to_dtype(n[0])); }},
     {"fold", 10, propose_fold, run_fold},
-    {"matmul", 3, propose_matmul, [](const Given& t, const std::vector<int64_t>&) { return t[0].matmul(t[1]); }},
-    {"x @ x.mT", 1, propose_outer_matmul, [](const Given& t, const std::vector<int64_t>&) { return t[0].matmul(t[0].mT()); }},
+    {"matmul", 3, propose_matmul, [](const Given& t, const Numbers&) { return t[0].matmul(t[1]); }},
+    {"x @ x.mT", 1, propose_outer_matmul,
+     [](const Given& t, const Numbers&) { return t[0].matmul(t[0].mT()); }},
     {"conv2d", 2, propose_conv, run_conv},
     {"pool2d", 2, propose_pool, run_pool},
-    {"layer", 8, propose_layer, [](const Given& t, const std::vector<int64_t>& n) { return layers[n[0]].call(t[0]); }},
+    {"layer", 8, propose_layer,
+     [](const Given& t, const Numbers& n) { return layers[n[0]].call(t[0]); }},
     {"index_select", 2, propose_index_select, run_index_select},
     {"gather", 1, propose_gather, run_gather},
     {"take", 2, propose_take, run_take},
     {"scatter_add", 1, propose_scatter_add, run_scatter_add},
-    {"one_hot", 1, propose_one_hot, [](const Given& t, const std::vector<int64_t>& n) { return t[0].to(int64).one_hot(n[0]); }},
-    {"assign", 3, propose_assign, [](const Given& t, const std::vector<int64_t>&) { Tensor x = t[0]; x.assign(t[1]); return x; }},
-    {"add_", 3, propose_add_to, [](const Given& t, const std::vector<int64_t>&) { Tensor x = t[0]; x.add_(t[1]); return x; }},
+    {"one_hot", 1, propose_one_hot,
+     [](const Given& t, const Numbers& n) { return t[0].to(int64).one_hot(n[0]); }},
+    {"assign", 3, propose_assign,
+     [](const Given& t, const Numbers&) { Tensor x = t[0]; x.assign(t[1]); return x; }},
+    {"add_", 3, propose_add_to,
+     [](const Given& t, const Numbers&) { Tensor x = t[0]; x.add_(t[1]); return x; }},
     {"set slice", 4, propose_set_slice, run_set_slice},
-    {"fill_", 1, propose_fill, [](const Given& t, const std::vector<int64_t>& n) { Tensor x = t[0]; x.fill_(n[0]); return x; }},
+    {"fill_", 1, propose_fill,
+     [](const Given& t, const Numbers& n) { Tensor x = t[0]; x.fill_(n[0]); return x; }},
     {"index_put_", 1, propose_put, run_put},
     {"gradient", 6, propose_gradient, run_gradient},
-    {"clone", 1, propose_clone, [](const Given& t, const std::vector<int64_t>&) { return t[0].clone(); }},
-    {"contiguous", 1, propose_alias, [](const Given& t, const std::vector<int64_t>&) { return t[0].contiguous(); }},
-    {"detach", 1, propose_alias, [](const Given& t, const std::vector<int64_t>&) { return t[0].detach(); }},
-    {"realize", 3, propose_realize, [](const Given& t, const std::vector<int64_t>&) { return t[0]; }},
-    {"hop", 1, propose_hop, [](const Given& t, const std::vector<int64_t>&) { return t[0].clone(); }},
+    {"clone", 1, propose_clone, [](const Given& t, const Numbers&) { return t[0].clone(); }},
+    {"contiguous", 1, propose_alias,
+     [](const Given& t, const Numbers&) { return t[0].contiguous(); }},
+    {"detach", 1, propose_alias, [](const Given& t, const Numbers&) { return t[0].detach(); }},
+    {"realize", 3, propose_realize, [](const Given& t, const Numbers&) { return t[0]; }},
+    {"hop", 1, propose_hop, [](const Given& t, const Numbers&) { return t[0].clone(); }},
 };
 // clang-format on
 
@@ -1098,7 +1099,8 @@ std::optional<Script> without(const Script& p, size_t gone) {
     out.facts.push_back(p.facts[i]);
   }
   for (int o : p.outputs)
-    if (renamed[static_cast<size_t>(o)] >= 0) out.outputs.push_back(renamed[static_cast<size_t>(o)]);
+    if (renamed[static_cast<size_t>(o)] >= 0)
+      out.outputs.push_back(renamed[static_cast<size_t>(o)]);
   if (out.outputs.empty()) return {};
   return out;
 }

@@ -1,7 +1,6 @@
 // Random tensor programs on the CPU, as they are, without optimisation actions and with every op
 // stored, against the reference interpreter of the unscheduled graph.
 #include "test/programs.h"
-#include "test/odd_devices.h"
 
 #include <doctest/doctest.h>
 
@@ -16,6 +15,7 @@
 #include "runtime/device.h"
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
+#include "test/odd_devices.h"
 
 using namespace mote;
 using programs::Script;
@@ -27,16 +27,22 @@ struct Variant {
   const char* device;
   int64_t noopt, nofuse, cc;
 };
-constexpr Variant usual[] = {{"CPU", "CPU", 0, 0, 0},
-                             {"NOOPT=1", "CPU", 1, 0, 0},
-                             {"NOFUSE=1", "CPU", 0, 1, 0},
-                             {"INTERP", "INTERP", 0, 0, 0}};
+constexpr Variant usual[] = {
+    {"CPU",      "CPU",    0, 0, 0},
+    {"NOOPT=1",  "CPU",    1, 0, 0},
+    {"NOFUSE=1", "CPU",    0, 1, 0},
+    {"INTERP",   "INTERP", 0, 0, 0}
+};
 // Elsewhere, and by other means.
-constexpr Variant others[] = {{"LATE", "LATE", 0, 0, 0},
-                              {"INTERP_PROGRAM", "INTERP_PROGRAM", 0, 0, 0},
-                              {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
-                              {"NARROW", "NARROW", 0, 0, 0}};
-constexpr Variant compiled_c[] = {{"CC=1", "CPU", 0, 0, 1}};
+constexpr Variant others[] = {
+    {"LATE",                   "LATE",           0, 0, 0},
+    {"INTERP_PROGRAM",         "INTERP_PROGRAM", 0, 0, 0},
+    {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
+    {"NARROW",                 "NARROW",         0, 0, 0}
+};
+constexpr Variant compiled_c[] = {
+    {"CC=1", "CPU", 0, 0, 1}
+};
 
 std::span<const std::byte> bytes_of(const Storage& s) {
   auto& b = device_buffer(const_cast<Storage&>(s));
@@ -46,51 +52,56 @@ std::span<const std::byte> bytes_of(const Storage& s) {
 
 struct Expected {
   std::vector<HostArray> rounded, wide;  // every op rounded to its dtype; floats in f64
-  double largest = 0;                    // of all finite values on the way
 };
 
 Expected expect_of(const Script& p) {
-  std::vector<Tensor> tensors = programs::execute(p, "INTERP", false);
   std::vector<Ref> nodes;
   std::vector<UOp> roots;
-  for (const Tensor& t : tensors) nodes.push_back(node_of(t));
+  for (const Tensor& t : programs::execute(p, "INTERP", false)) nodes.push_back(node_of(t));
   for (const Ref& n : nodes) roots.push_back(n);
-  Expected e{interpret(roots, {bytes_of, false}), interpret(roots, {bytes_of, true}), 0};
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!is_float(tensors[i].dtype())) continue;
-    for (int64_t k = 0; k < e.wide[i].count(); ++k)
-      if (double v = std::abs(e.wide[i].at(k).f); std::isfinite(v)) e.largest = std::max(e.largest, v);
-  }
-  return e;
+  return {interpret(roots, {bytes_of, false}), interpret(roots, {bytes_of, true})};
 }
 
-// What the rounded evaluation itself is off by, and some units of the narrowest float involved.
-double tolerance(const Expected& e, size_t i, const programs::Fact& fact) {
+double largest(const HostArray& a) {
+  double most = 0;
+  for (int64_t k = 0; is_float(a.dtype) && k < a.count(); ++k)
+    if (double v = std::abs(a.at(k).f); std::isfinite(v)) most = std::max(most, v);
+  return most;
+}
+
+// What the rounded evaluation itself is off by, and some units in the narrowest float of the largest
+// value involved.
+double tolerance(const Script& p, const Expected& e, size_t i) {
+  const programs::Fact& fact = p.facts[i];
   if (fact.exact) return 0;
-  double off = 0;
+  double off = 0, scale = largest(e.wide[i]);
   for (int64_t k = 0; k < e.wide[i].count(); ++k) {
     double d = std::abs(e.wide[i].at(k).f - e.rounded[i].at(k).f);
     if (std::isfinite(d)) off = std::max(off, d);
   }
-  return 16 * off + 256 * fact.eps * e.largest;
+  for (int source : programs::sources(p, static_cast<int>(i)))
+    scale = std::max(scale, largest(e.wide[static_cast<size_t>(source)]));
+  return 16 * off + 256 * fact.eps * scale;
 }
 
-std::string compare(const Tensor& got, const Expected& e, size_t i, const programs::Fact& fact) {
+std::string compare(const Tensor& got, const Script& p, const Expected& e, size_t i) {
   HostArray a(got.dtype(), got.shape());
   if (a.count()) got.copy_out(a.bytes.data(), got.nbytes());
   const HostArray& r = e.rounded[i];
-  if (a.shape != r.shape || a.dtype != r.dtype) return text("another shape or dtype: ", a.shape, " ", mote::name(a.dtype), " for ", r.shape, " ", mote::name(r.dtype));
-  const double allowed = is_float(a.dtype) ? tolerance(e, i, fact) : 0;
+  if (a.shape != r.shape || a.dtype != r.dtype)
+    return text("another shape or dtype: ", a.shape, " ", mote::name(a.dtype), " for ", r.shape,
+                " ", mote::name(r.dtype));
+  const double allowed = is_float(a.dtype) ? tolerance(p, e, i) : 0;
   for (int64_t k = 0; k < a.count(); ++k) {
     const Scalar x = a.at(k), y = r.at(k);
-    bool same = is_float(a.dtype) ? std::isnan(x.f) == std::isnan(y.f) &&
-                                        std::isinf(x.f) == std::isinf(y.f)
-                                  : x.i == y.i;
+    bool same = is_float(a.dtype)
+                    ? std::isnan(x.f) == std::isnan(y.f) && std::isinf(x.f) == std::isinf(y.f)
+                    : x.i == y.i;
     if (same && is_float(a.dtype) && !std::isnan(x.f) && x.f != y.f)
       same = std::isfinite(x.f) && std::abs(x.f - e.wide[i].at(k).f) <= allowed;
     if (!same)
-      return is_float(a.dtype) ? text("t", i, " element ", k, " is ", x.f, ", expected ", y.f,
-                                      " (", e.wide[i].at(k).f, " in f64) within ", allowed)
+      return is_float(a.dtype) ? text("t", i, " element ", k, " is ", x.f, ", expected ", y.f, " (",
+                                      e.wide[i].at(k).f, " in f64) within ", allowed)
                                : text("t", i, " element ", k, " is ", x.i, ", expected ", y.i);
   }
   return "";
@@ -106,11 +117,9 @@ std::string trouble(const Script& p, const Expected& e, const Variant& v) {
     if (p.together) realize(outputs);
     for (size_t k = 0; k < outputs.size(); ++k) {
       auto i = static_cast<size_t>(p.outputs[k]);
-      if (std::string s = compare(outputs[k], e, i, p.facts[i]); !s.empty()) return s;
+      if (std::string s = compare(outputs[k], p, e, i); !s.empty()) return s;
     }
-  } catch (const std::exception& error) {
-    return text("throws: ", error.what());
-  }
+  } catch (const std::exception& error) { return text("throws: ", error.what()); }
   return "";
 }
 
@@ -125,9 +134,7 @@ std::string trouble(const Script& p, const Variant& v) {
   try {
     if (std::string_view(v.device) == "NARROW" && has_doubles(p)) return "";
     return trouble(p, expect_of(p), v);
-  } catch (const std::exception& error) {
-    return text("the reference throws: ", error.what());
-  }
+  } catch (const std::exception& error) { return text("the reference throws: ", error.what()); }
 }
 
 // Drops outputs and steps as long as something is wrong.
@@ -179,8 +186,8 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
       if (what.empty()) continue;
       ++failures;
       Script small = shrink(p, v);
-      FAIL_CHECK("program ", p.seed, " on ", std::string(v.name), ": ", what, "\nshrunk: ", trouble(small, v),
-                 "\n", programs::list(small));
+      FAIL_CHECK("program ", p.seed, " on ", std::string(v.name), ": ", what,
+                 "\nshrunk: ", trouble(small, v), "\n", programs::list(small));
       break;
     }
   }

@@ -1,13 +1,12 @@
 // Tensors and several threads. Runs alone under ThreadSanitizer as well.
 #include <doctest/doctest.h>
+#include <mote/mote.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
-
-#include <mote/mote.h>
 
 #include "ir/graph.h"
 
@@ -197,8 +196,7 @@ TEST_CASE("threads draw random numbers, print and fail") {
       try {
         zeros({2}) + zeros({3});
         ++wrong;
-      } catch (const Error&) {
-      }
+      } catch (const Error&) {}
     }
   });
   CHECK(wrong == 0);

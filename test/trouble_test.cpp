@@ -1,13 +1,11 @@
 // Shapes of trouble: graphs that are deep, wide or repeated, and memory over many steps.
 #include <doctest/doctest.h>
-
+#include <mote/mote.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <fstream>
-
-#include <mote/mote.h>
 
 #include "engine/realize.h"
 #include "ir/graph.h"
@@ -69,8 +67,7 @@ struct Training {
 
 Tensor inputs(int step) {
   std::vector<float> values;
-  for (int i = 0; i < 32 * 8; ++i)
-    values.push_back(std::sin(static_cast<float>(i * 7 + step)));
+  for (int i = 0; i < 32 * 8; ++i) values.push_back(std::sin(static_cast<float>(i * 7 + step)));
   return from_data(values, {32, 8});
 }
 Tensor labels() {
@@ -126,8 +123,7 @@ TEST_CASE("one tensor with 10,000 consumers") {
 
 TEST_CASE("a cat of 5,000 inputs") {
   std::vector<Tensor> parts;
-  for (int i = 0; i < 5'000; ++i)
-    parts.push_back(from_data(std::vector<int>{i, -i}, {2}));
+  for (int i = 0; i < 5'000; ++i) parts.push_back(from_data(std::vector<int>{i, -i}, {2}));
   double took = seconds_of([&] {
     std::vector<int> all = cat(parts).to_vector<int>();
     REQUIRE(all.size() == 10'000);

@@ -53,9 +53,7 @@ Pieces split(const std::string& s) {
   return p;
 }
 
-void drop_zeros(std::string* fraction) {
-  fraction->erase(fraction->find_last_not_of('0') + 1);
-}
+void drop_zeros(std::string* fraction) { fraction->erase(fraction->find_last_not_of('0') + 1); }
 
 // At most `precision` digits after the point, fewer where they say as much; rounds the exact value.
 Pieces scientific(DType d, double v, int precision) {
@@ -136,8 +134,8 @@ class Format {
     const bool exponents = wants_exponents(shown);
     for (const Scalar& s : shown) {
       if (!std::isfinite(s.f)) continue;
-      Pieces p = exponents ? scientific(dtype_, s.f, kPrecision)
-                           : positional(dtype_, s.f, kPrecision);
+      Pieces p =
+          exponents ? scientific(dtype_, s.f, kPrecision) : positional(dtype_, s.f, kPrecision);
       left_ = std::max(left_, p.whole.size());
       digits_ = std::max(digits_, p.fraction.size());
       exponent_ = std::max(exponent_, p.exponent.size());
@@ -151,9 +149,9 @@ class Format {
   }
 
   DType dtype_;
-  size_t width_ = 0;                        // of words
-  size_t left_ = 0, right_ = 0;             // of floats: columns on each side of the point
-  size_t digits_ = 0, exponent_ = 0;        // in right_: fraction digits, exponent with its sign
+  size_t width_ = 0;                  // of words
+  size_t left_ = 0, right_ = 0;       // of floats: columns on each side of the point
+  size_t digits_ = 0, exponent_ = 0;  // in right_: fraction digits, exponent with its sign
 };
 
 // ---- layout

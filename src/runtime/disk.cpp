@@ -63,7 +63,8 @@ class OpenFile {
     return info.st_size;
   }
   [[noreturn]] void fail_with(const char* what) const {
-    fail(ErrorKind::Device, text("[", current_method(), "] cannot ", what, " ", path_, ": ", std::strerror(errno)));
+    fail(ErrorKind::Device,
+         text("[", current_method(), "] cannot ", what, " ", path_, ": ", std::strerror(errno)));
   }
 
  private:
@@ -86,7 +87,9 @@ MappedFile map_file(const std::string& path, int64_t offset, int64_t bytes) {
   const auto length = static_cast<size_t>(before + bytes);
   void* start = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.fd(), offset - before);
   if (start == MAP_FAILED) file.fail_with("map");
-  return {static_cast<const char*>(start) + before, unmap, new Mapping{start, length}};
+  return {
+      static_cast<const char*>(start) + before, unmap, new Mapping{start, length}
+  };
 }
 
 const DeviceRow disk_device{"DISK", always, [](const std::string& name) {

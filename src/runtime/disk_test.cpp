@@ -1,13 +1,11 @@
 #include <doctest/doctest.h>
-
+#include <mote/mote.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
-
-#include <mote/mote.h>
 
 using namespace mote;
 
