@@ -663,7 +663,11 @@ struct Layer {
   double growth;
   Tensor (*call)(In x);
 };
-const AttentionOptions causal{.is_causal = true};
+// Scores are kept small: of large ones, softmax makes much of a rounding error.
+Tensor attend(In x, bool causal) {
+  Tensor small = x.tanh() * 2;
+  return small.scaled_dot_product_attention(small, x, AttentionOptions{.is_causal = causal});
+}
 Tensor lower_triangle(In x) { return mote::where(x.ones_like().tril() == 1, x, -INFINITY); }
 Tensor spread(In x) {
   Tensor weight = full({x.size(1), 2, 2, 2}, 1).to(x.dtype());
@@ -679,9 +683,9 @@ const Layer layers[] = {
     {"layer_norm", 1, Layer::Smooth, 1, [](In x) { return x.layer_norm(x.size(-1), {}, {}, 1.0); }},
     {"rms_norm", 1, Layer::Smooth, 1, [](In x) { return x.rms_norm(x.size(-1), {}, 1.0); }},
     {"group_norm", 3, Layer::Smooth, 1, [](In x) { return x.group_norm(1, {}, {}, 1.0); }},
-    {"attention", 2, Layer::Smooth, 1, [](In x) { return x.scaled_dot_product_attention(x, x); }},
+    {"attention", 2, Layer::Smooth, 1, [](In x) { return attend(x, false); }},
     {"causal attention", 2, Layer::Smooth, 1,
-     [](In x) { return x.scaled_dot_product_attention(x, x, causal); }},
+     [](In x) { return attend(x, true); }},
     {"masked softmax", 2, Layer::Smooth, 1, [](In x) { return lower_triangle(x).softmax(-1); }},
     {"cross_entropy", 2, Layer::Smooth, 2,
      [](In x) { return x.cross_entropy(arange(x.size(0)) % x.size(1)); }},

@@ -168,7 +168,9 @@ TEST_CASE("ten thousand training steps keep nodes and memory flat") {
     }
   });
   CHECK(tensor_graph::live_nodes() <= nodes + 4);
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps freed memory back
   CHECK(resident_bytes() < bytes + (4 << 20));
+#endif
   CHECK(last < first);
   MESSAGE(steps, " steps in ", took, " s");
 }
