@@ -98,13 +98,13 @@ class Late : public Device {
     return cpu_.compile(text, p);
   }
 
-  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+  Token submit(LaunchList list, std::span<const Token> after) override {
     return pool_.add(
         [this, list = std::move(list)] {
-          for (const Launch& l : list) {
+          for (const Launch& l : *list) {
             if (kernels_until_failure.load() >= 0 && kernels_until_failure.fetch_sub(1) == 0)
               throw Error(ErrorKind::Device, failure_text(l, "no more ink"));
-            cpu_.submit({l}, {}).wait();
+            cpu_.submit(std::make_shared<const std::vector<Launch>>(1, l), {}).wait();
           }
         },
         after);
@@ -144,8 +144,8 @@ class Narrow : public Device {
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
     return interpreter->compile(text, p);
   }
-  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
-    for (const Launch& l : list)
+  Token submit(LaunchList list, std::span<const Token> after) override {
+    for (const Launch& l : *list)
       if (l.buffers.size() > 8) throw Error(ErrorKind::Device, "more than 8 buffers");
     return interpreter->submit(std::move(list), after);
   }

@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
 #include "engine/realize.h"
+#include "rewrite/rewrite.h"
 #include "runtime/device.h"
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
@@ -164,6 +166,17 @@ double scale() {
   return text ? std::atof(text) : 1;
 }
 
+// How often each rule fired while the programs were scheduled. The rules of the algebra are tested
+// one by one elsewhere (laws_test.cpp): the whole list is for long runs.
+void print_fires(const RewriteTrace& trace) {
+  size_t fired = 0;
+  for (const Rule* r : collapse_rules.rules())
+    if (auto it = trace.counts.find(r); it != trace.counts.end() && it->second.fires) ++fired;
+  std::printf("random programs: %zu of %zu scheduling rules fired\n", fired,
+              collapse_rules.rules().size());
+  if (std::getenv("MOTE_SOAK")) std::printf("%s", trace.report().c_str());
+}
+
 void run_programs(uint64_t first, int64_t count, double budget_seconds,
                   std::span<const Variant> variants) {
   if (const char* seed = std::getenv("MOTE_PROGRAM_SEED")) {
@@ -178,6 +191,7 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   std::string device = default_device();
   int failures = 0;
   int64_t done = 0;
+  RewriteTrace trace;
   for (; done < count && seconds() < budget_seconds && failures < 5; ++done) {
     if (done % 200 == 199) clear_caches();  // a process has room for some ten thousand kernels
     Script p = programs::generate(first + static_cast<uint64_t>(done));
@@ -195,6 +209,7 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   std::printf("random programs: %lld of %lld from seed %llu in %.1f s of %.0f s\n",
               static_cast<long long>(done), static_cast<long long>(count),
               static_cast<unsigned long long>(first), seconds(), budget_seconds);
+  print_fires(trace);
 }
 
 }  // namespace

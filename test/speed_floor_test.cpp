@@ -1,10 +1,13 @@
 // A floor under the speed of default kernels, so that the thing is usable. Long: runs in soak.
 #include <doctest/doctest.h>
+#include <mote/models.h>
+#include <mote/mote.h>
+#include <mote/optim.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include <mote/mote.h>
+#include "engine/realize.h"
 
 using namespace mote;
 
@@ -21,4 +24,27 @@ TEST_CASE("speed floor: f32 GEMM of 1024 reaches 20 GFLOPS" * doctest::test_suit
   double gflops = 2.0 * n * n * n / best / 1e9;
   MESSAGE("GEMM 1024: " << gflops << " GFLOPS");
   CHECK(gflops >= 20);
+}
+
+TEST_CASE("speed floor: a step of the MNIST conv net" * doctest::test_suite("soak")) {
+  manual_seed(1);
+  models::MnistNet net;
+  optim::Adam adam(parameters(net));
+  Tensor images = rand({512, 1, 28, 28}).realize(), labels = randint(0, 10, {512}).realize();
+  realize(tensors(net));
+  double best = 1e9;
+  for (int i = 0; i < 4; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    adam.zero_grad();
+    Tensor loss = net(images).cross_entropy(labels);
+    loss.backward();
+    std::vector<Tensor> written = adam.step();
+    written.push_back(loss);
+    for (Tensor& t : tensors(net)) written.push_back(t);
+    realize(written);
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  MESSAGE("MNIST step, batch 512: " << best << " s");
+  CHECK(best <= 3);
 }

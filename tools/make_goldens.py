@@ -257,6 +257,15 @@ def pack_case(c):
     return b"".join(out)
 
 
+def write_file(path, header, packed):
+    blob = (b"MOTEGOLD" + struct.pack("<I", 1) + pack_string(header)
+            + struct.pack("<I", len(packed)) + b"".join(packed))
+    # no name or time in the gzip header: the same run gives the same bytes
+    with open(path, "wb") as raw:
+        with gzip.GzipFile("", "wb", 9, raw, 0) as f:
+            f.write(blob)
+
+
 def main(path):
     start = time.time()
     torch.manual_seed(SEED)
@@ -281,12 +290,7 @@ def main(path):
             elements = max([elements] + [t.numel() for _, t in built["inputs"]])
     header = (f"torch {torch.__version__}\nnumpy {np.__version__}\nseed {SEED} ^ crc32(name)\n"
               f"cases {sum(per_family.values())}\nvariants {variants}\n")
-    blob = (b"MOTEGOLD" + struct.pack("<I", 1) + pack_string(header)
-            + struct.pack("<I", len(packed)) + b"".join(packed))
-    # no name or time in the gzip header: the same run gives the same bytes
-    with open(path, "wb") as raw:
-        with gzip.GzipFile("", "wb", 9, raw, 0) as f:
-            f.write(blob)
+    write_file(path, header, packed)
     for name, count in per_family.items():
         print(f"{name:16} {count:5}")
     size = len(open(path, "rb").read())

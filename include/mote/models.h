@@ -4,6 +4,7 @@
 #include <mote/nn.h>
 
 #include <optional>
+#include <span>
 #include <tuple>
 
 namespace mote::models {
@@ -36,6 +37,35 @@ struct ResNet {
 };
 ResNet resnet18(int64_t classes = 1000, const Options& = {});
 ResNet resnet50(int64_t classes = 1000, const Options& = {});
+
+struct UNetConfig {
+  int64_t in_channels = 3, out_channels = 1;
+  std::vector<int64_t> features = {32, 64, 128, 256};  // of each level, the finest first
+  int64_t groups = 8;                                  // of the norms
+  Options options = {};
+};
+// (batch, in, height, width) to (batch, out, height, width): down through the levels by pools, up
+// again by transposed convolutions, each level with what it was on the way down. Sizes must divide
+// by 2 for each level but the first.
+struct UNet {
+  struct Block {
+    nn::Conv2d conv1, conv2;
+    nn::GroupNorm norm1, norm2;
+    MOTE_FIELDS(conv1, norm1, conv2, norm2)
+    Tensor operator()(const Tensor& x) const;
+  };
+  struct Up {
+    nn::ConvTranspose2d grow;
+    Block block;
+    MOTE_FIELDS(grow, block)
+  };
+  std::vector<Block> down;  // the last is the bottom
+  std::vector<Up> up;       // the coarsest first
+  nn::Conv2d head;
+  MOTE_FIELDS(down, up, head)
+  explicit UNet(const UNetConfig& = {});
+  Tensor operator()(const Tensor& images) const;
+};
 
 struct BertConfig {  // large
   int64_t layers = 24, heads = 16, features = 1024, hidden = 4096;
@@ -170,7 +200,6 @@ struct LlamaConfig {  // Llama 3 8B
   int64_t features = 4096, layers = 32, heads = 32, kv_heads = 8, hidden = 14336;
   int64_t vocabulary = 128256, context = 8192;
   double norm_eps = 1e-5, rope_theta = 500000;
-  bool joint = false;  // one matrix for queries, keys and values: fewer kernels, other names
   Options options = {};
 };
 LlamaConfig llama3_8b();
@@ -193,9 +222,9 @@ struct KvCache {
 
 struct LlamaBlock {
   struct Attention {
-    nn::Linear wq, wk, wv, wqkv, wo;  // either three or the joint one
+    nn::Linear wq, wk, wv, wo;
     int64_t heads = 1, kv_heads = 1;
-    MOTE_FIELDS(wq, wk, wv, wqkv, wo)
+    MOTE_FIELDS(wq, wk, wv, wo)
     struct Projected {
       Tensor q, k, v;  // (batch, length, heads, features)
     };
@@ -229,6 +258,46 @@ struct Llama {
   // which may be a bound variable: one schedule serves all positions. Realize the cache as well.
   Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position) const;
   std::vector<KvCache> make_cache(int64_t batch) const;
+};
+// A model of llama2.c (its first file format) with its weights.
+Llama load_llama2c(const std::string& path, const Options& = {}, Loc = Loc::current());
+
+// Chooses the next token by its logits: the likeliest, or by chance among the likeliest. What it
+// draws depends on the seed and on how many were drawn before.
+struct SamplerOptions {
+  double temperature = 1;  // 0: the likeliest
+  int64_t top_k = 0;       // among so many; 0: all
+  double top_p = 1;        // among the likeliest that together have this probability
+  uint64_t seed = 0;
+};
+class Sampler {
+ public:
+  explicit Sampler(const SamplerOptions& = {}, Loc = Loc::current());
+  int32_t operator()(std::span<const float> logits, Loc = Loc::current());
+
+ private:
+  SamplerOptions options_;
+  uint64_t drawn_ = 0;
+};
+
+// The tokens and `count` more. A text longer than the context is seen from its end on.
+std::vector<int32_t> generate(const Gpt&, std::vector<int32_t> tokens, int64_t count, Sampler&,
+                              Loc = Loc::current());
+
+// Feeds a model token by token; keys and values of those before are kept in a cache of its own.
+class Generator {
+ public:
+  explicit Generator(const Llama&, Loc = Loc::current());
+  Generator(const Generator&) = delete;
+  ~Generator();
+  // The logits of what follows the tokens fed so far, this one being the last.
+  std::vector<float> next(int32_t token, Loc = Loc::current());
+  int64_t position() const;  // how many were fed
+  void restart();            // with a new text
+
+ private:
+  struct State;
+  State* state_;
 };
 
 }  // namespace mote::models

@@ -7,46 +7,93 @@
 //   written.push_back(loss);
 //   realize(written);
 //
-// Whatever changes between steps (learning rate, step count, state) is in memory and never a
-// constant of the graph, so that every step after the first is found in the schedule cache.
-// A parameter without a gradient is left alone. The arithmetic follows PyTorch.
+// Parameters and state are put in memory when the optimizer is made, and whatever changes between
+// steps (learning rate, step count, state) is memory and never a constant of the graph, so that
+// every step after the first is found in the schedule cache.
+// A parameter without a gradient is left alone. The arithmetic follows PyTorch; LAMB and LARS, which
+// it lacks, follow their papers (arXiv:1904.00962, arXiv:1708.03888).
+//
+// Several micro-steps: after each backward() realize(opt.gradients()), which adds in place; then
+// step() and zero_grad().
+//
+// Two options of every optimizer's settings:
+//   master_weights  Parameters of 16-bit floats are updated in f32: the state is f32 and holds an
+//                   f32 copy, from which the parameter is rounded. See LossScaler for f16.
+//   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
+//                   over them, whatever the number of parameters. It takes no memory beyond what
+//                   plain parameters, state and gradients in memory take. The parameters become
+//                   views of params[0], the one leaf left: gradients are there. All must have one
+//                   dtype and device. Only for optimizers that treat every element alike.
 #pragma once
 #include <mote/fields.h>
+#include <mote/lr_schedules.h>
+
+#include <map>
 
 namespace mote::optim {
 
+// How the tensors are kept; see above.
+struct Keeping {
+  bool flat = false, master_weights = false;
+};
+
 class Optimizer {
  public:
-  Optimizer(std::vector<Tensor> parameters, double learning_rate, Loc where);
+  Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping&, Loc where);
   virtual ~Optimizer() = default;
   std::vector<Tensor> step(Loc = Loc::current());
+  // As step(), but nothing changes where `applies`, one bool, is false.
+  std::vector<Tensor> step_if(const Tensor& applies, Loc = Loc::current());
   void zero_grad();
-  void set_lr(double value);
+  void set_lr(double value);  // written at once
+
+  // What backward has added so far, to be realized between micro-steps.
+  std::vector<Tensor> gradients(Loc = Loc::current());
+  // After the last backward and before step(), which then uses the changed gradients; those that
+  // grad() gives stay as they are.
+  void scale_gradients(const Tensor& factor, Loc = Loc::current());
+  Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = Loc::current());  // the norm
+  void clip_grad_value(double limit, Loc = Loc::current());
+  Tensor gradients_are_finite(Loc = Loc::current());  // one bool
 
   std::vector<Tensor> params;
-  Tensor lr;  // one f32
+  Tensor lr;                                         // one f32
+  Tensor steps;                                      // one f32: steps made; where it is needed
+  std::map<std::string, std::vector<Tensor>> state;  // by name, one tensor per parameter
+  MOTE_FIELDS(lr, steps, state)
 
  protected:
-  // Tensors like each parameter, zero at first.
-  std::vector<Tensor> state() const;
-  // What the step needs once for all parameters; appends what it writes.
-  virtual void begin_step(std::vector<Tensor>&) {}
-  // Writes params[i], whose gradient is g, and its state; appends them.
-  virtual void update(size_t i, const Tensor& g, std::vector<Tensor>& written) = 0;
+  // State like each parameter, zero at first.
+  void add_state(const std::string& name);
+  void count_steps();
+  // What the step needs once for all parameters.
+  virtual void begin_step() {}
+  // The next value of parameter i from its value p and gradient g; writes its state.
+  virtual Tensor update(size_t i, const Tensor& p, const Tensor& g) = 0;
+  void put(Tensor& target, const Tensor& value);
+
+ private:
+  Tensor& kept(size_t i);
+  void prepare();
+  void gather();
+
+  Keeping keeping_;
+  std::vector<Tensor> ready_;    // gradients as step() will use them; empty: as they are
+  Tensor flat_gradient_;         // where a flat optimizer's gradients are put
+  Tensor applies_;               // of the step being built
+  std::vector<Tensor> written_;  // by the step being built
 };
 
 struct SGDOptions {
-  double lr = 1e-3, momentum = 0, weight_decay = 0;
-  bool nesterov = false;
+  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false, flat = false, master_weights = false;
 };
 class SGD : public Optimizer {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SGDOptions& = {}, Loc = Loc::current());
-  std::vector<Tensor> momentum_buffer;  // empty without momentum
-  MOTE_FIELDS(lr, momentum_buffer)
 
  protected:
-  void update(size_t i, const Tensor& g, std::vector<Tensor>& written) override;
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
 
  private:
   SGDOptions options_;
@@ -54,39 +101,110 @@ class SGD : public Optimizer {
 
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool flat = false, master_weights = false;
 };
+// The moments and their bias corrections, and Adam's use of them.
 class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& = {}, Loc = Loc::current());
-  Tensor steps;  // one f32
-  std::vector<Tensor> exp_avg, exp_avg_sq;
-  MOTE_FIELDS(lr, steps, exp_avg, exp_avg_sq)
 
  protected:
-  void begin_step(std::vector<Tensor>& written) override;
-  void update(size_t i, const Tensor& g, std::vector<Tensor>& written) override;
-  // The weight decay: Adam adds it to the gradient, AdamW shrinks the parameter.
-  virtual Tensor decayed_gradient(const Tensor& p, const Tensor& g) const;
-  virtual Tensor decayed_parameter(const Tensor& p) const { return p; }
+  void begin_step() override;
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
+  // The mean by the root of the mean square, both corrected; writes the moments.
+  Tensor direction(size_t i, const Tensor& g);
   AdamOptions options_;
 
  private:
-  Tensor step_size_, root_scale_;  // of the step being built
+  Tensor mean_scale_, root_scale_;  // of the step being built
 };
 
-struct AdamWOptions : AdamOptions {
-  AdamWOptions() { weight_decay = 0.01; }
-  AdamWOptions(const AdamOptions& o) : AdamOptions(o) {}
+struct AdamWOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  bool flat = false, master_weights = false;
 };
+// The weight decay shrinks the parameter instead of adding to the gradient.
 class AdamW : public Adam {
  public:
-  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& o = {},
-                 Loc where = Loc::current())
-      : Adam(std::move(parameters), o, where) {}
+  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& = {}, Loc = Loc::current());
 
  protected:
-  Tensor decayed_gradient(const Tensor&, const Tensor& g) const override { return g; }
-  Tensor decayed_parameter(const Tensor& p) const override;
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
+};
+
+struct LAMBOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  bool master_weights = false;
+};
+class LAMB : public Adam {
+ public:
+  explicit LAMB(std::vector<Tensor> parameters, const LAMBOptions& = {}, Loc = Loc::current());
+
+ protected:
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
+};
+
+struct LARSOptions {
+  double lr = 1e-1, momentum = 0.9, weight_decay = 1e-4, trust_coefficient = 1e-3;
+  bool master_weights = false;
+};
+class LARS : public Optimizer {
+ public:
+  explicit LARS(std::vector<Tensor> parameters, const LARSOptions& = {}, Loc = Loc::current());
+
+ protected:
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
+
+ private:
+  LARSOptions options_;
+};
+
+struct MuonOptions {
+  double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
+  bool nesterov = true;
+  bool match_rms_adamw = false;     // scale the update to the size of AdamW's
+  DType iterate_in = DType::bf16;   // dtype of the Newton-Schulz iteration
+  int iterations = 5;
+  double eps = 1e-7;
+  bool master_weights = false;
+};
+// Of matrices only.
+class Muon : public Optimizer {
+ public:
+  explicit Muon(std::vector<Tensor> parameters, const MuonOptions& = {}, Loc = Loc::current());
+
+ protected:
+  Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
+
+ private:
+  MuonOptions options_;
+};
+
+// Keeps the gradients of f16 within its range: the loss is multiplied by a scale that grows after
+// so many steps without overflow and shrinks after one with; that step changes nothing else. All of
+// it happens in the graph.
+//
+//   scaler.scale(loss).backward();
+//   auto written = scaler.step(opt);
+struct LossScalerOptions {
+  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  int growth_interval = 2000;
+};
+class LossScaler {
+ public:
+  explicit LossScaler(const LossScalerOptions& = {}, const std::string& device = "",
+                      Loc = Loc::current());
+  Tensor scale(const Tensor& loss, Loc = Loc::current()) const;
+  // Before clipping; otherwise step() does it.
+  void unscale(Optimizer&, Loc = Loc::current());
+  std::vector<Tensor> step(Optimizer&, Loc = Loc::current());
+
+  Tensor factor, growth_tracker;  // one f32 each: the scale, and steps since it changed
+  MOTE_FIELDS(factor, growth_tracker)
+
+ private:
+  LossScalerOptions options_;
+  Tensor finite_;  // once unscaled
 };
 
 }  // namespace mote::optim

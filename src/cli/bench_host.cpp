@@ -1,5 +1,6 @@
 // `mote bench host`: how long the host takes from tensor calls to kernel text, on device NULL. Each
-// row runs in a process of its own, started cold, without the disk cache.
+// row runs in a process of its own, started cold, without the disk cache. At the end: what one more
+// layer of a deep network costs.
 #include <mote/models.h>
 #include <mote/optim.h>
 #include <sys/resource.h>
@@ -11,6 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -50,6 +53,11 @@ Measure measure(Build build) {
   return m;
 }
 
+Measure median_of(std::vector<Measure> all) {
+  std::ranges::sort(all, {}, &Measure::total_ms);
+  return all[all.size() / 2];
+}
+
 Tensor input(const Sizes& shape, DType dtype) {
   std::vector<Dim> dims = to_dims(shape);
   int64_t count = 1;
@@ -68,13 +76,14 @@ std::vector<Tensor> loss_and_gradients(const Tensor& loss, Module& model) {
 
 // ---- rows
 
-Measure mnist(int step) {
+// Training steps, the first one cold.
+std::vector<Measure> mnist(int steps) {
   models::MnistNet net({DType::f32, "NULL"});
   optim::Adam adam(parameters(net));
   Tensor images = input({512, 1, 28, 28}, DType::f32), labels = input(512, DType::i64);
-  Measure m;
-  for (int i = 0; i < step; ++i)
-    m = measure([&] {
+  std::vector<Measure> measures;
+  for (int i = 0; i < steps; ++i)
+    measures.push_back(measure([&] {
       adam.zero_grad();
       Tensor loss = net(images).cross_entropy(labels);
       loss.backward();
@@ -83,11 +92,15 @@ Measure mnist(int step) {
       for (const Tensor& t : tensors(adam)) out.push_back(t);
       out.push_back(loss);
       return out;
-    });
-  return m;
+    }));
+  return measures;
 }
-Measure mnist_first() { return mnist(1); }
-Measure mnist_second() { return mnist(2); }
+Measure mnist_first() { return mnist(1)[0]; }
+Measure mnist_second() {
+  std::vector<Measure> steps = mnist(8);
+  steps.erase(steps.begin());
+  return median_of(std::move(steps));
+}
 
 Measure resnet50_train() {
   models::ResNet net = models::resnet50(1000, {DType::f32, "NULL"});
@@ -95,8 +108,9 @@ Measure resnet50_train() {
   return measure([&] { return loss_and_gradients(net(images).cross_entropy(labels), net); });
 }
 
-Measure bert_large_train() {
+Measure bert_train(int64_t layers) {
   models::BertConfig config;
+  config.layers = layers;
   config.dropout = 0;
   config.options = {DType::f32, "NULL"};
   models::Bert net(config);
@@ -105,6 +119,7 @@ Measure bert_large_train() {
                             ids({4, 76}),  ids({4, 76}),  ids(4)};
   return measure([&] { return loss_and_gradients(net.loss(batch), net); });
 }
+Measure bert_large_train() { return bert_train(24); }
 
 Measure llama8b_decode() {
   models::LlamaConfig config = models::llama3_8b();
@@ -121,13 +136,11 @@ Measure llama8b_decode() {
       return out;
     }));
   tokens.erase(tokens.begin());
-  std::ranges::sort(tokens, {}, &Measure::total_ms);
-  return tokens[tokens.size() / 2];
+  return median_of(std::move(tokens));
 }
 
 Measure llama405b(bool train) {
   models::LlamaConfig config = models::llama3_405b();
-  config.joint = true;
   config.options = {DType::bf16, "NULL"};
   models::Llama net(config);
   Tensor tokens = input({1, 8192}, DType::i64), next = input(8192, DType::i64);
@@ -161,27 +174,45 @@ constexpr Row rows[] = {
 };
 // clang-format on
 
+// The same network at four depths, for the cost of one more layer.
+template <int64_t layers>
+Measure transformer() {
+  return bert_train(layers);
+}
+constexpr Row depths[] = {
+    {"transformer-12", transformer<12>, 0, 0, 0},
+    {"transformer-24", transformer<24>, 0, 0, 0},
+    {"transformer-48", transformer<48>, 0, 0, 0},
+    {"transformer-96", transformer<96>, 0, 0, 0},
+};
+constexpr double kMostGrowth = 1.15;  // of a layer's cost, from 12-24 layers to 48-96
+constexpr int kRounds = 5;
+
 // ---- a row in its own process
 
 constexpr unsigned kSecondsPerRow = 60;
 constexpr char kFormat[] =
     "build %lf schedule %lf lower %lf kernels %lu distinct %lu nodes %lu peak %lf";
 
-int run_row(const char* name) {
+const Row* find_row(std::string_view name) {
+  for (std::span<const Row> table : {std::span<const Row>(rows), std::span<const Row>(depths)})
+    for (const Row& row : table)
+      if (row.name == name && row.run) return &row;
+  fail(ErrorKind::User, text("[bench] there is no row ", name));
+}
+
+int run_row(const std::string& name) {
+  const Row* row = find_row(name);
   setenv("MOTE_CACHE", "0", 1);
   alarm(kSecondsPerRow);
-  for (const Row& row : rows) {
-    if (std::strcmp(row.name, name) != 0 || !row.run) continue;
-    Measure m = row.run();
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    std::printf("build %f schedule %f lower %f kernels %lu distinct %lu nodes %lu peak %f\n",
-                m.build_ms, m.schedule_ms, m.lower_ms, m.kernels, m.distinct, m.nodes,
-                static_cast<double>(usage.ru_maxrss) / 1024);
-    std::fflush(stdout);
-    _exit(0);  // tearing down is nobody's time
-  }
-  fail(ErrorKind::User, text("[bench] there is no row ", name));
+  Measure m = row->run();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("build %f schedule %f lower %f kernels %lu distinct %lu nodes %lu peak %f\n",
+              m.build_ms, m.schedule_ms, m.lower_ms, m.kernels, m.distinct, m.nodes,
+              static_cast<double>(usage.ru_maxrss) / 1024);
+  std::fflush(stdout);
+  _exit(0);  // tearing down is nobody's time
 }
 
 struct Result {
@@ -203,22 +234,34 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == text.npos ? 0 : begin + 1, end - (begin == text.npos ? -1 : begin));
 }
 
+std::string own_path() {
+  std::string self(4096, '\0');
+  ssize_t n = readlink("/proc/self/exe", self.data(), self.size());
+  self.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return self;
+}
+
+struct Answer {
+  int status = 0;
+  std::string said;
+};
+Answer said_by(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  check(pipe != nullptr, "[bench] cannot start ", command);
+  Answer a;
+  char buffer[4096];
+  while (size_t got = fread(buffer, 1, sizeof buffer, pipe)) a.said.append(buffer, got);
+  a.status = pclose(pipe);
+  return a;
+}
+
 Result start_row(const Row& row) {
   Result r{&row, {}, 0, ""};
   if (!row.run) {
     r.problem = "not there yet";
     return r;
   }
-  std::string self(4096, '\0');
-  ssize_t n = readlink("/proc/self/exe", self.data(), self.size());
-  self.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  std::string command = "exec '" + self + "' bench host --row " + row.name + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  check(pipe != nullptr, "[bench] cannot start ", self);
-  std::string said;
-  char buffer[4096];
-  while (size_t got = fread(buffer, 1, sizeof buffer, pipe)) said.append(buffer, got);
-  int status = pclose(pipe);
+  auto [status, said] = said_by("exec '" + own_path() + "' bench host --row " + row.name + " 2>&1");
   Measure& m = r.measure;
   int read = std::sscanf(last_line(said).c_str(), kFormat, &m.build_ms, &m.schedule_ms, &m.lower_ms,
                          &m.kernels, &m.distinct, &m.nodes, &r.peak_mb);
@@ -233,15 +276,6 @@ Result start_row(const Row& row) {
 
 // ---- output
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= ' ') out += c;
-  }
-  return out + "\"";
-}
-
 void print_json(const std::vector<Result>& results) {
   std::printf("[\n");
   for (size_t i = 0; i < results.size(); ++i) {
@@ -251,8 +285,8 @@ void print_json(const std::vector<Result>& results) {
     if (!r.problem.empty())
       std::printf("  {\"name\": \"%s\", \"build_ms\": null, \"schedule_ms\": null, "
                   "\"lower_ms\": null, \"total_ms\": null, \"kernels\": null, \"distinct\": null, "
-                  "\"nodes\": null, \"peak_mb\": null, \"problem\": %s}%s\n",
-                  r.row->name, quoted(r.problem).c_str(), end);
+                  "\"nodes\": null, \"peak_mb\": null}%s\n",
+                  r.row->name, end);
     else
       std::printf("  {\"name\": \"%s\", \"build_ms\": %.3f, \"schedule_ms\": %.3f, "
                   "\"lower_ms\": %.3f, \"total_ms\": %.3f, \"kernels\": %lu, \"distinct\": %lu, "
@@ -283,36 +317,93 @@ void print_line(const Result& r) {
   std::fflush(stdout);
 }
 
-int bench_host(bool json, bool must_hold) {
+// ---- beside tinygrad
+
+struct Peer {
+  std::string name;
+  double ms;
+};
+
+// Its rows, measured now with the checkout at `path`.
+std::vector<Peer> time_tinygrad(const std::string& path) {
+  std::string self = own_path();
+  std::string script = self.substr(0, self.rfind('/')) + "/../tools/bench_tinygrad.py";
+  Answer a = said_by("exec python3 '" + script + "' '" + path + "'");
+  check(a.status == 0, "[bench] ", script, " failed with ", path);
+  std::vector<Peer> peers;
+  std::istringstream lines(a.said);
+  for (Peer p; lines >> p.name >> p.ms;) peers.push_back(p);
+  return peers;
+}
+
+void print_ratios(const std::vector<Result>& results, const std::vector<Peer>& peers) {
+  for (const Peer& p : peers)
+    for (const Result& r : results)
+      if (r.row->name == p.name && r.problem.empty())
+        std::printf("%-18s %.2f ms, tinygrad %.2f ms: %.0f times\n", r.row->name,
+                    r.measure.total_ms(), p.ms, p.ms / r.measure.total_ms());
+}
+
+// ---- one more layer
+
+// Whether a layer costs as much in a deep network as in a shallow one. Interleaved, so that what
+// else the machine does meets all depths alike.
+bool bench_layers(bool quiet) {
+  constexpr size_t n = std::size(depths);
+  std::vector<Measure> runs[n];
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < n; ++i) {
+      Result r = start_row(depths[i]);
+      check(r.problem.empty(), "[bench] ", depths[i].name, ": ", r.problem);
+      runs[i].push_back(r.measure);
+    }
+  double ms[n];
+  for (size_t i = 0; i < n; ++i) ms[i] = median_of(runs[i]).total_ms();
+  const double shallow = (ms[1] - ms[0]) / 12, deep = (ms[3] - ms[2]) / 48;
+  const uint64_t distinct = runs[1][0].distinct;
+  const bool same = distinct == runs[2][0].distinct && distinct == runs[3][0].distinct;
+  const bool holds = deep <= kMostGrowth * shallow && same;
+  if (!quiet)
+    std::printf("one more layer of 12, 24, 48, 96 (%.1f, %.1f, %.1f, %.1f ms): %.3f ms at 12-24, "
+                "%.3f ms at 48-96, %.2f times (bar %.2f); distinct kernels %lu, %lu, %lu, %lu  %s\n",
+                ms[0], ms[1], ms[2], ms[3], shallow, deep, deep / shallow, kMostGrowth,
+                runs[0][0].distinct, distinct, runs[2][0].distinct, runs[3][0].distinct,
+                holds ? "holds" : "MISSED");
+  return holds;
+}
+
+// ---- the command
+
+int bench_host(bool json, bool must_hold, const std::string& tinygrad) {
   std::vector<Result> results;
   if (!json) print_header();
   for (const Row& row : rows) {
     results.push_back(start_row(row));
-    if (!json) print_line(results.back());
+    const Result& r = results.back();
+    if (!json) print_line(r);
+    else if (row.run && !r.problem.empty())
+      std::fprintf(stderr, "%s: %s\n", row.name, r.problem.c_str());
   }
   if (json) print_json(results);
   bool held =
       std::ranges::all_of(results, [](const Result& r) { return !r.row->run || r.holds(); });
+  if (!json || must_hold) held &= bench_layers(json);
+  if (!json && !tinygrad.empty()) print_ratios(results, time_tinygrad(tinygrad));
   return must_hold && !held ? 1 : 0;
 }
 
+int run_bench(const Words& words) {
+  if (words.has("row")) return run_row(words.text("row"));
+  return bench_host(words.has("json"), words.has("check"), words.text("tinygrad"));
+}
+
+constexpr Option options[] = {
+    {"json", "", "print JSON"},
+    {"check", "", "exit with 1 where a bar is missed"},
+    {"row", "NAME", "measure one row in this process"},
+    {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device, for the ratio"}};
+
 }  // namespace
 
-int run_bench(Arguments args) {
-  bool json = false, must_hold = false;
-  const char* usage = "usage: mote bench host [--json] [--check]\n";
-  if (args.count == 0 || std::strcmp(args.values[0], "host") != 0) {
-    std::fputs(usage, stderr);
-    return 2;
-  }
-  for (int i = 1; i < args.count; ++i) {
-    std::string_view word = args.values[i];
-    if (word == "--row" && i + 1 < args.count) return run_row(args.values[i + 1]);
-    if (word != "--json" && word != "--check") {
-      std::fputs(usage, stderr);
-      return 2;
-    }
-    (word == "--json" ? json : must_hold) = true;
-  }
-  return bench_host(json, must_hold);
-}
+const Command mote::bench_command = {
+    "bench", "host", "host time of known models, against its bars", options, run_bench};

@@ -1,11 +1,12 @@
-// The commands of the command-line program. Each takes the words after its name and returns the
-// exit status; errors are exceptions.
+// The commands of the command-line program, each a row that its own file
+// defines.
 #pragma once
+#include "cli/options.h"
 
-struct Arguments {
-  int count;
-  char** values;
-};
+namespace mote {
 
-int run_bench(Arguments);    // bench_host.cpp
-int run_devices(Arguments);  // devices.cpp
+extern const Command info_command;     // info.cpp
+extern const Command devices_command;  // devices.cpp
+extern const Command bench_command;    // bench_host.cpp
+
+}  // namespace mote

@@ -1,31 +1,34 @@
 // `mote devices`: what this machine can run programs on, and why not.
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/figures.h"
+#include "io/json.h"
 #include "runtime/cpu_info.h"
 #include "runtime/device.h"
 
-namespace {
+using namespace mote;
 
-using mote::text;
+namespace {
 
 struct Row {
   std::string name, why_not;  // why_not is empty for a device that is available
   std::string about;
   bool computes = true;
-  mote::Target target;
+  Target target;
   int64_t memory_bytes = 0;
 };
 
 std::vector<Row> find_devices() {
   std::vector<Row> rows;
-  for (const mote::DeviceRow& known : mote::device_rows()) {
+  for (const DeviceRow& known : device_rows()) {
     Row row{.name = known.name};
     if (known.available(&row.why_not)) {
-      mote::Device& device = mote::device(known.name);
+      Device& device = mote::device(known.name);
       row.about = device.about();
       row.computes = device.computes();
       row.target = device.target();
@@ -36,42 +39,21 @@ std::vector<Row> find_devices() {
   return rows;
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char c : s) {
-    char code[8];
-    std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(c));
-    if (c == '"' || c == '\\')
-      out += text('\\', c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += code;
-    else
-      out += c;
+void write_json(JsonWriter& out, const Row& r) {
+  out.begin('{').key("name").value(r.name).key("available").value(r.why_not.empty());
+  if (!r.why_not.empty()) {
+    out.key("why_not").value(r.why_not).end();
+    return;
   }
-  return out + "\"";
-}
-
-std::string to_json(const Row& r) {
-  if (!r.why_not.empty())
-    return text("{\"name\": ", quoted(r.name),
-                ", \"available\": false, \"why_not\": ", quoted(r.why_not), "}");
-  return text("{\"name\": ", quoted(r.name), ", \"available\": true, \"about\": ", quoted(r.about),
-              ", \"computes\": ", r.computes, ", \"threads\": ", r.target.threads,
-              ", \"vector_bytes\": ", r.target.vector_bytes, ", \"l1_bytes\": ", r.target.l1_bytes,
-              ", \"l2_bytes\": ", r.target.l2_bytes, ", \"l3_bytes\": ", mote::cpu_info().l3_bytes,
-              ", \"memory_bytes\": ", r.memory_bytes == INT64_MAX ? "null" : text(r.memory_bytes),
-              "}");
-}
-
-std::string size_text(int64_t bytes) {
-  if (bytes == INT64_MAX) return "without limit";
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  double shown = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; shown >= 1024 && unit < 4; ++unit) shown /= 1024;
-  char out[32];
-  std::snprintf(out, sizeof out, "%.4g %s", shown, units[unit]);
-  return out;
+  out.key("about").value(r.about).key("computes").value(r.computes);
+  out.key("threads").value(r.target.threads).key("vector_bytes").value(r.target.vector_bytes);
+  out.key("l1_bytes").value(r.target.l1_bytes).key("l2_bytes").value(r.target.l2_bytes);
+  out.key("l3_bytes").value(cpu_info().l3_bytes).key("memory_bytes");
+  if (r.memory_bytes == INT64_MAX)
+    out.value(std::nan(""));
+  else
+    out.value(r.memory_bytes);
+  out.end();
 }
 
 std::string to_line(const Row& r) {
@@ -81,22 +63,28 @@ std::string to_line(const Row& r) {
   if (!r.computes) return out;
   return text(out, "; ", r.target.threads, r.target.threads == 1 ? " thread, " : " threads, ",
               r.target.vector_bytes * 8, "-bit vectors, caches ", size_text(r.target.l1_bytes),
-              " / ", size_text(r.target.l2_bytes), " / ", size_text(mote::cpu_info().l3_bytes),
+              " / ", size_text(r.target.l2_bytes), " / ", size_text(cpu_info().l3_bytes),
               ", memory ", size_text(r.memory_bytes));
 }
 
-}  // namespace
-
-int run_devices(Arguments args) {
-  const bool json = args.count == 1 && std::string(args.values[0]) == "--json";
-  if (args.count > 0 && !json) {
-    std::fprintf(stderr, "mote: devices takes --json or nothing, got '%s'\n", args.values[0]);
-    return 2;
+int run_devices(const Words& words) {
+  JsonWriter json;
+  json.begin('[');
+  for (const Row& row : find_devices()) {
+    if (words.has("json"))
+      write_json(json, row);
+    else
+      std::printf("%s\n", to_line(row).c_str());
   }
-  std::vector<Row> rows = find_devices();
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::printf("%s%s%s\n", json ? i ? " " : "[" : "",
-                (json ? to_json(rows[i]) : to_line(rows[i])).c_str(),
-                json ? i + 1 < rows.size() ? "," : "]" : "");
+  if (words.has("json")) std::printf("%s\n", json.end().text().c_str());
   return 0;
 }
+
+constexpr Option options[] = {
+    {"json", "", "print JSON"}
+};
+
+}  // namespace
+
+const Command mote::devices_command = {"devices", "", "the devices of this machine, or why not",
+                                       options, run_devices};

@@ -1,76 +1,93 @@
-// The command-line program. A command is one row of `commands`.
+// The command-line program.
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
-#include <string_view>
 
 #include "base/build_id.h"
+#include "base/error.h"
 #include "base/flags.h"
 #include "cli/commands.h"
 
+using namespace mote;
+
 namespace {
 
-struct Command {
-  std::string_view name;
-  const char* meaning;
-  int (*run)(Arguments);
+int print_help(const Words&);
+
+int print_version(const Words&) {
+  std::printf("mote %s (build %s)\n", MOTE_VERSION, build_id());
+  return 0;
+}
+
+int print_flags(const Words&) {
+  std::printf(
+      "Set NAME=value, or MOTE_NAME=value, in the environment. Name, "
+      "default, meaning:\n%s",
+      flags_help().c_str());
+  return 0;
+}
+
+constexpr Command flags_command = {
+    "flags", "", "the settings read from the environment", {}, print_flags};
+constexpr Command version_command = {"version", "", "the version and the build", {}, print_version};
+constexpr Command help_command = {
+    "help", "[COMMAND]", "what the commands do, or one of them in full", {}, print_help};
+
+const Command* const commands[] = {
+    &info_command,    &devices_command,
+    &bench_command, &flags_command, &version_command, &help_command,
 };
 
-int print_help(Arguments);
-
-int print_version(Arguments) {
-  std::printf("mote %s (build %s)\n", MOTE_VERSION, mote::build_id());
-  return 0;
-}
-
-int print_flags(Arguments) {
-  std::printf("Set NAME=value, or MOTE_NAME=value, in the environment. Name, default, meaning:\n%s",
-              mote::flags_help().c_str());
-  return 0;
-}
-
-constexpr Command commands[] = {
-    {"bench",   "`bench host`: host time of known networks against their bars", run_bench},
-    {"devices", "the devices of this machine, or why not [--json]", run_devices},
-    {"flags",   "the settings read from the environment", print_flags},
-    {"version", "the version and the build", print_version},
-    {"help",    "this text", print_help},
-};
-
-int print_help(Arguments) {
-  std::printf("usage: mote COMMAND [ARGUMENTS]\n\n");
-  for (const Command& command : commands)
-    std::printf("  %-9s %s\n", command.name.data(), command.meaning);
-  std::printf("  %-9s %s\n", "test", "build and run the tests (through the launcher ./mote)");
-  return 0;
-}
-
-int run(Arguments args) {
-  if (args.count == 0) {
-    print_help(args);
-    return 2;
-  }
-  std::string_view name = args.values[0];
+const Command& find_command(std::string_view name) {
   if (name == "--help" || name == "-h") name = "help";
   if (name == "--version") name = "version";
-  for (const Command& command : commands)
-    if (command.name == name) return command.run({args.count - 1, args.values + 1});
-  std::string known;
-  for (const Command& command : commands)
-    known += (known.empty() ? "" : ", ") + std::string(command.name);
-  std::fprintf(stderr, "mote: no command '%s'; there are %s (`mote help` says more)\n",
-               args.values[0], known.c_str());
-  return 2;
+  std::vector<std::string_view> names;
+  for (const Command* command : commands) {
+    if (command->name == name) return *command;
+    names.push_back(command->name);
+  }
+  std::string_view near = nearest_name(name, names);
+  fail(ErrorKind::User,
+       text("there is no command '", name, "'",
+            near.empty() ? "" : text(" (did you mean ", near, "?)"), "; `mote help` lists them"));
+}
+
+int print_help(const Words& words) {
+  if (words.operand_count() > 0) {
+    std::fputs(help_text(find_command(words.operand(0))).c_str(), stdout);
+    return 0;
+  }
+  std::printf("usage: mote COMMAND [ARGUMENTS]\n\n");
+  for (const Command* command : commands)
+    std::printf("  %-9s %s\n", command->name.data(), command->meaning.data());
+  std::printf("  %-9s %s\n", "test", "build and run the tests (through the launcher ./mote)");
+  std::printf("\n`mote help COMMAND` says more.\n");
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  mote::read_short_flag_names();
+  read_short_flag_names();
+  int on_error = 2;  // while it is the words of the command line that are wrong
   try {
-    return run({argc - 1, argv + 1});
+    std::span<const char* const> words(argv + 1, argv + argc);
+    const Command& command = find_command(words.empty() ? "help" : words[0]);
+    Words parsed(command, words.subspan(words.empty() ? 0 : 1));
+    on_error = 1;
+    int status = words.empty() ? 2 : 0;
+    if (parsed.wants_help())
+      std::fputs(help_text(command).c_str(), stdout);
+    else
+      status = std::max(status, command.run(parsed));
+    check(std::fflush(stdout) == 0, "[", command.name,
+          "] the output cannot be written: ", std::strerror(errno));
+    return status;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mote: %s\n", error.what());
-    return 1;
+    return on_error;
   }
 }

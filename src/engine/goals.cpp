@@ -27,6 +27,8 @@ bool is_whole(UOp n) {
   return true;
 }
 
+bool refers_once(UOp n) { return n->refs.load(std::memory_order_acquire) == 1; }
+
 UOp held_by(UOp n) { return n->realized.load(std::memory_order_acquire); }
 bool is_realized(UOp n) { return static_cast<bool>(held_by(n)); }
 
@@ -154,6 +156,31 @@ bool is_asked_only(const Goal& g, int times_asked) {
 
 }  // namespace
 
+UOp whole_version(UOp node) {
+  return is_whole(node) ? leaf_under(node) : UOp();
+}
+
+bool is_sole_reader(const TensorImpl& impl) {
+  UOp n = impl.value;
+  for (; has(n->op, Movement); n = n->src(0))
+    if (!refers_once(n)) return false;
+  return refers_once(n);
+}
+
+std::vector<Goal> copies_for_others(std::span<const Tensor> tensors) {
+  std::vector<Goal> goals;
+  for (const Tensor& t : tensors)
+    goals.push_back(value_goal(Ref(prim::base_of(t.impl()->value)), t.impl()->device, {}));
+  return goals;
+}
+
+void begin_versions(std::span<const Tensor> tensors) {
+  for (const Tensor& t : tensors) {
+    TensorImpl& impl = *t.impl();
+    impl.value = fit(next_version(impl.value), std::vector<Dim>(impl.value->shape->dims));
+  }
+}
+
 std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
   std::vector<Goal> goals;
   std::unordered_set<const void*> asked;  // tensors and versions: each is stored once
@@ -163,8 +190,7 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
     TensorImpl& impl = *root.impl();
     if (!asked.insert(&impl).second) continue;
     Ref node = node_of(impl);
-    UOp leaf = leaf_under(node);
-    if (leaf && is_whole(node)) {
+    if (UOp leaf = whole_version(node)) {
       if (leaf->is(Op::After) && asked.insert(leaf.get()).second)
         goals.push_back({Ref(leaf), Ref(leaf), {}, root});
       continue;
@@ -200,7 +226,7 @@ void settle(std::vector<Goal>& goals) {
     TensorImpl& impl = *g.tensor.impl();
     if (g.buffer) {
       impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
-      impl.stored = own[i];
+      set_own(impl, own[i]);
     } else {
       node_of(impl);  // resolves to the buffer
     }

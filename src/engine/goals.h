@@ -18,6 +18,10 @@ struct Goal {
   Tensor tensor;  // who asked; undefined for values kept because others still need them
 };
 
+// The version of a buffer that node shows whole and in order: through reshapes, and the cut that fits
+// a symbolic shape into its buffer. {} otherwise.
+UOp whole_version(UOp node);
+
 // Of the tensors asked for (undefined ones ask for nothing): what is not in memory yet.
 std::vector<Goal> goals_of(std::span<const Tensor> tensors);
 
@@ -27,6 +31,14 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors);
 //     it gets a copy;
 //   * would spoil values that depend on an overwritten version and are still referred to elsewhere.
 void complete(std::vector<Goal>& goals);
+
+// Tensors in memory that is their own, about to be written by something that is no graph: goals that
+// copy what they hold for whoever else reads it.
+std::vector<Goal> copies_for_others(std::span<const Tensor> tensors);
+// Does nothing but the tensor itself, which is in memory, name what it holds?
+bool is_sole_reader(const TensorImpl& impl);
+// After those copies: the tensors name the next version.
+void begin_versions(std::span<const Tensor> tensors);
 
 // After the effects have run: nodes and tensors read the buffers from here on. A value known to
 // others is realized for them too, and its buffer never written: the tensor gets storage of its own

@@ -33,7 +33,7 @@ struct KeyHash {
 struct Cache {
   std::mutex mutex;
   std::unordered_map<Key, std::shared_ptr<const Kernel>, KeyHash> kernels;
-  std::atomic<uint64_t> compiled{0}, nodes{0};
+  std::atomic<uint64_t> compiled{0}, nodes{0}, visits{0}, attempts{0};
 };
 Cache& cache() {
   static auto* c = new Cache;
@@ -51,6 +51,7 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   static thread_local Arena worker;
   worker.reset();
   const uint64_t made_before = worker.made();
+  const RewriteCounts before = rewrite_counts();
   ArenaScope scope(worker);
   auto kernel = std::make_shared<Kernel>();
   UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
@@ -70,6 +71,8 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   kernel->code = device.compile(kernel->text, program);
   cache().compiled.fetch_add(1);
   cache().nodes.fetch_add(worker.made() - made_before);
+  cache().visits.fetch_add(rewrite_counts().visits - before.visits);
+  cache().attempts.fetch_add(rewrite_counts().attempts - before.attempts);
   return kernel;
 }
 
@@ -118,7 +121,9 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
 }
 
 uint64_t kernels_compiled() { return cache().compiled; }
-uint64_t nodes_lowered() { return cache().nodes; }
+LoweringWork lowering_work() {
+  return {cache().nodes, {cache().visits, cache().attempts}};
+}
 void clear_kernel_cache() {
   std::lock_guard lock(cache().mutex);
   cache().kernels.clear();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/flat.h"
+#include "rewrite/rewrite.h"
 #include "runtime/device.h"
 #include "schedule/schedule.h"
 
@@ -23,7 +24,12 @@ struct Kernel {
 // compiled on all cores. A hit compares the whole body, not only its hash.
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
 uint64_t kernels_compiled();
-uint64_t nodes_lowered();  // constructions asked for on the way
+// What lowering took so far, on all threads.
+struct LoweringWork {
+  uint64_t nodes = 0;  // constructions asked for
+  RewriteCounts rewrites;
+};
+LoweringWork lowering_work();
 void clear_kernel_cache();
 
 }  // namespace mote

@@ -31,6 +31,10 @@ inline void realize(std::initializer_list<Tensor> tensors) {
   realize(std::span<const Tensor>(tensors.begin(), tensors.size()));
 }
 
+// Tensors in memory that is their own, about to be written by something that is no graph: whoever
+// else reads what they hold now reads a copy from here on.
+void set_aside(std::span<const Tensor> tensors);
+
 // What realizing would run: for tests, benches and the curious. Kernels are lowered and rendered.
 struct KernelReport {
   std::string name, body, text;   // loops, kernel graph, generated text
@@ -49,6 +53,7 @@ struct EngineCounts {
   uint64_t schedules = 0, schedule_hits = 0;   // realizations that had work; found in the cache
   uint64_t kernels_compiled = 0, kernels_run = 0;
   uint64_t nodes = 0;             // constructions asked for, in all graphs
+  uint64_t visits = 0, attempts = 0;  // nodes that rewrites looked at, rules they tried
   double lower_ms = 0;            // wall time from kernel bodies to code
   uint64_t plan_kernels = 0, plan_distinct = 0;  // of the last realization
 };

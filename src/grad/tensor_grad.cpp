@@ -58,10 +58,11 @@ Ref as_seen(const Tensor& leaf, const Ref& gradient) {
 
 // Handles on the gradient so far see the sum.
 void accumulate(const Tensor& leaf, const Ref& gradient) {
+  if (effect_listener) effect_listener->gradient(leaf, false);
   Tensor& grad = leaf.impl()->grad;
   if (!grad.defined()) {
     grad = make_value(gradient, leaf);
-  } else if (Ref sum = prim::add(node_of(grad), gradient); grad.impl()->stored) {
+  } else if (Ref sum = prim::add(node_of(grad), gradient); grad.impl()->storage) {
     write(grad, sum);
   } else {
     grad.impl()->value = sum;
@@ -101,13 +102,15 @@ void Tensor::backward(const Tensor& gradient, Loc where) const {
   expect(!leaves.empty(), "nothing this tensor of shape ", *this,
          " depends on is marked; call requires_grad_() on the leaves first");
   for (auto& [leaf, g] : leaves)
-    if (Tensor t = leaf_tensor(*marked_leaf(leaf)); t.defined()) accumulate(t, as_seen(t, g));
+    if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined()) accumulate(t, as_seen(t, g));
 }
 
 Tensor Tensor::grad() const { return defined() ? impl()->grad : Tensor(); }
 
 void Tensor::zero_grad() {
-  if (defined()) impl()->grad = {};
+  if (!defined()) return;
+  if (effect_listener && impl()->marked) effect_listener->gradient(*this, true);
+  impl()->grad = {};
 }
 
 std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const Tensor& gradient,

@@ -63,7 +63,8 @@ bool is_const(UOp u, double value) {
 }
 
 static constexpr const char* role_names[] = {"loop", "reduce", "thread", "upcast", "unroll",
-                                             "lane", "global", "local",  "group"};
+                                             "lane", "global", "local",  "group",
+                                             "block"};
 const char* name(Role role) { return role_names[static_cast<int>(role)]; }
 
 bool parse_role(std::string_view text, Role* role) {

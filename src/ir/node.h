@@ -118,7 +118,10 @@ bool is_const(UOp u);                   // a Const of any dtype
 bool is_const(UOp u, double value);     // with that value; -0.0 is not 0.0
 
 // Range arguments.
-enum class Role : uint8_t { Loop, Reduce, Thread, Upcast, Unroll, Lane, Global, Local, Group };
+// Block: a reduce loop among the loops of the memory that it accumulates in.
+enum class Role : uint8_t {
+  Loop, Reduce, Thread, Upcast, Unroll, Lane, Global, Local, Group, Block
+};
 const char* name(Role role);
 bool parse_role(std::string_view text, Role* role);
 inline int range_slot(UOp r) { return static_cast<int>(r->ints(0)); }

@@ -25,7 +25,7 @@ constexpr ListForm list_forms[] = {
     {Op::Var,    "iiii"},
     {Op::Range,  "ir"  },
     {Op::Reduce, "o"   },
-    {Op::Stage,  "s"   },
+    {Op::Stage,  "si"  },
     {Op::Reg,    "i"   },
 };
 constexpr const char* space_names[] = {"global", "local", "register"};

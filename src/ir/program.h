@@ -13,10 +13,17 @@ inline bool is_tile(Role r) { return r == Role::Upcast || r == Role::Unroll || r
 // A value or Store that depends on two Lane ranges, which none may; empty if there is none.
 UOp value_of_two_lanes(UOp root);
 
+// Memory of one worker: the Param of this slot points to so many bytes, aligned as a vector is.
+struct Scratch {
+  int slot;
+  int64_t bytes;
+};
+
 struct Program {
   UOp linear;                  // lives in the arena it was lowered in
   std::string name;            // e.g. "r_512_32_24_24_25": loops of the kernel
   int params = 0;              // Param slots 0..params-1
+  std::vector<Scratch> scratch;
   std::vector<UOp> vars;       // Vars in the order of the kernel's scalar arguments
   int64_t thread_extent = 1;   // of the Thread range; 1: no such range
   bool threaded = false;

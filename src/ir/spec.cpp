@@ -196,10 +196,10 @@ const SpecRule kernel_rules[] = {
      [](UOp u) {
        return u->nsrc == 2 && u->src(0)->is(Op::Index) && u->src(0)->dtype == u->src(1)->dtype;
      }},
-    {Op::Stage, "Stage keeps a value over ranges",
+    {Op::Stage, "Stage keeps a value at a place over ranges",
      [](UOp u) {
-       return u->nsrc >= 1 && u->ints().size() == 1 && u->dtype == u->src(0)->dtype &&
-              all_ranges(u->src().subspan(1));
+       return u->nsrc >= 2 && u->ints().size() == 2 && u->dtype == u->src(0)->dtype &&
+              u->src(1)->dtype == DType::index && all_ranges(u->src().subspan(2));
      }},
     {Op::End, "End closes the ranges of a Store",
      [](UOp u) {
@@ -216,10 +216,12 @@ const SpecRule kernel_rules[] = {
 
 bool is_tile_range(const Node* n) { return n->op == Op::Range && is_tile(range_role(n)); }
 
-bool is_register(UOp u) {
-  while (u->is(Op::After)) u = u->src(0);
-  return u->is(Op::Reg);
+UOp without_effects(UOp memory) {
+  while (memory->is(Op::After)) memory = memory->src(0);
+  return memory;
 }
+bool is_register(UOp u) { return without_effects(u)->is(Op::Reg); }
+bool is_memory(UOp u) { return without_effects(u)->is(Op::Param); }
 
 bool is_place(UOp u, DType d) { return (u->is(Op::Index) || is_register(u)) && u->dtype == d; }
 
@@ -245,8 +247,8 @@ bool well_ordered(UOp linear) {
     for (UOp used : toposort(uses, [](UOp u) { return !is_definition(u); }))
       if (is_definition(used) && !done.count(used.get())) return false;
     if (s->op == Op::Range) open.push_back(s);
-    if (s->op == Op::End) {
-      if (open.empty() || open.back() != s->src().back()) return false;
+    if (s->op == Op::End) {  // a statement closes one loop
+      if (s->nsrc != 2 || open.empty() || open.back() != s->src().back()) return false;
       open.pop_back();
     }
     done.insert(s);
@@ -262,9 +264,9 @@ const SpecRule program_rules[] = {
        return is_int(u->dtype) && u->src(0)->dtype == u->dtype && range_slot(u) >= 0 &&
               range_slot(u) < 64 && (!is_tile_range(u.get()) || u->src(0)->is(Op::Const));
      }},
-    {Op::Index, "Index finds a place of a Param by an integer",
+    {Op::Index, "Index finds a place of a memory by an integer",
      [](UOp u) {
-       return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype && is_int(u->src(1)->dtype);
+       return is_memory(u->src(0)) && u->src(0)->dtype == u->dtype && is_int(u->src(1)->dtype);
      }},
     {Op::Reg, "a Reg has a slot and tile ranges",
      [](UOp u) { return u->ints().size() == 1 && std::ranges::all_of(u->src(), is_tile_range); }},
@@ -276,13 +278,12 @@ const SpecRule program_rules[] = {
      }},
     {Op::Reduce, "a Reduce that is left folds tile ranges",
      [](UOp u) { return std::ranges::all_of(u->src().subspan(1), is_tile_range); }},
-    {Op::After, "After follows a register by effects",
-     [](UOp u) { return u->nsrc > 1 && is_register(u) && u->dtype == u->src(0)->dtype; }},
-    {Op::End, "End closes loops",
+    {Op::After, "After follows a register or a memory by effects",
      [](UOp u) {
-       return u->nsrc > 1 && all_ranges(u->src().subspan(1)) &&
-              std::ranges::none_of(u->src().subspan(1), is_tile_range);
+       return u->nsrc > 1 && (is_register(u) || is_memory(u)) && u->dtype == u->src(0)->dtype;
      }},
+    {Op::End, "End closes ranges",
+     [](UOp u) { return u->nsrc > 1 && all_ranges(u->src().subspan(1)); }},
     {Op::Linear, "statements come once, after what they use, in nested loops", well_ordered},
 };
 // clang-format on

@@ -21,7 +21,7 @@ struct Storage {
   // here: its graph reads this memory, and the two would keep each other alive.
   bool requires_grad = false;
   bool from_graph = false;       // realized from a value that depended on a marked leaf
-  TensorImpl* leaf = nullptr;    // of a marked leaf: its tensor while that lives (tensor/impl.h)
+  TensorImpl* owner = nullptr;   // the tensor that has it for its own, while that lives (tensor/impl.h)
   virtual ~Storage() = default;
 };
 void retain(Storage* s);

@@ -160,6 +160,7 @@ class FloatCarrier {
     switch (n->op) {
       case Op::Const: return f32(n->arg.f);
       case Op::Param: return make(Op::Param, memory_type(d), {}, n->arg);
+      case Op::After:
       case Op::Index: return rebuilt(n, at(n->src(0))->dtype);
       case Op::Load: return loaded(n);
       // These choose among values, or change only the sign or drop digits.

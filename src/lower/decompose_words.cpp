@@ -165,6 +165,7 @@ class WordSplitter {
       case Op::Bitcast: return converted(n);
       case Op::Lt: return compared(n);
       case Op::Eq: return compared(n);
+      case Op::After:
       case Op::Sink: return gathered(n);
       default: break;
     }
@@ -199,7 +200,7 @@ class WordSplitter {
       src.push_back(w.lo);
       if (w.hi) src.push_back(w.hi);
     }
-    return {make(n->op, n->dtype, src, n->arg), {}};
+    return {make(n->op, n->is(Op::After) ? src[0]->dtype : n->dtype, src, n->arg), {}};
   }
 
   static UOp doubled(UOp n) {

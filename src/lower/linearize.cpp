@@ -26,7 +26,7 @@ struct Block {
   Block* chain = nullptr;        // the next output loop
 };
 
-// Reduces over the same loops in the same place share one nest.
+// Reduces, or writes to local memory, over the same loops in the same place share one nest.
 struct Group {
   std::vector<UOp> members;
   std::vector<UOp> loops;
@@ -40,6 +40,7 @@ class Linearizer {
 
   UOp run() {
     split_shared_loops();
+    find_block_stores();
     find_loops();
     for (UOp n : group_order()) place(n);
     for (Node* end : body_->src()) place_store(UOp(end));
@@ -58,16 +59,39 @@ class Linearizer {
   std::unordered_map<const Node*, size_t> group_of_;
   std::unordered_map<const Node*, Node*> done_;
   std::unordered_set<const Node*> listed_;
+  std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce with blocks: the Store it is for
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+  static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
+  static int nest_order(UOp r) {
+    return range_slot(r) - (range_role(r) == Role::Thread ? 64 : 0);
+  }
+
+  static std::vector<UOp> blocks_of(UOp n) {
+    std::vector<UOp> blocks;
+    if (n->is(Op::Reduce))
+      for (uint32_t i = 1; i < n->nsrc; ++i)
+        if (is_block(n->src(i))) blocks.push_back(n->src(i));
+    return blocks;
+  }
+
+  // The loops of a Reduce or an End. Blocks of a Reduce are loops of the End that stores it.
   static std::vector<UOp> loops_of(UOp n) {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
-      if (is_loop(n->src(i))) loops.push_back(n->src(i));
-    std::ranges::sort(loops, {}, [](UOp r) { return range_slot(r); });
+      if (is_loop(n->src(i)) && !is_block(n->src(i))) loops.push_back(n->src(i));
+    if (n->is(Op::End))
+      for (UOp b : blocks_of(n->src(0)->src(1))) loops.push_back(b);
+    std::ranges::sort(loops, {}, nest_order);
     return loops;
+  }
+
+  void find_block_stores() {
+    for (UOp n : toposort(body_))
+      if (n->is(Op::Store) && !blocks_of(n->src(1)).empty())
+        stored_by_[n->src(1).get()] = n.get();
   }
 
   // Two reduces may use one range only if they stand in the same place and neither needs the other.
@@ -139,29 +163,33 @@ class Linearizer {
     for (Node* end : body_->src())
       for (UOp r : loops_of(UOp(end)))
         if (!std::ranges::count(outer, r)) outer.push_back(r);
-    std::ranges::stable_sort(outer, {}, [](UOp r) {
-      return range_slot(r) - (range_role(r) == Role::Thread ? 64 : 0);
-    });
+    std::ranges::stable_sort(outer, {}, nest_order);
     Block* at = &root_;
     for (UOp r : outer) at = at->chain = new_block(r, at);
 
     std::vector<UOp> order = toposort(body_);
     // Outer reduces first, so that an inner one finds the loops it stands in.
+    const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
     for (size_t i = order.size(); i-- > 0;) {
       UOp n = order[i];
-      if (!n->is(Op::Reduce)) continue;
-      std::vector<UOp> loops = loops_of(n);
-      if (loops.empty()) continue;
-      size_t g = 0;
-      while (g < groups_.size() && groups_[g].loops != loops) ++g;
-      if (g == groups_.size()) {
-        groups_.push_back({{}, loops, n->ranges, false});
-        Block* parent = home(n->ranges);
-        for (UOp r : loops) parent = new_block(r, parent);
-      }
-      groups_[g].members.push_back(n);
-      group_of_[n.get()] = g;
+      if ((n->is(Op::Reduce) || n->is(Op::End)) && !outputs.count(n.get())) add_to_group(n);
     }
+  }
+
+  void add_to_group(UOp n) {
+    std::vector<UOp> loops = loops_of(n);
+    if (loops.empty() && n->is(Op::Reduce)) return;
+    uint64_t outside = n->ranges;
+    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    size_t g = 0;
+    while (g < groups_.size() && (loops.empty() || groups_[g].loops != loops)) ++g;
+    if (g == groups_.size()) {
+      groups_.push_back({{}, loops, outside, false});
+      Block* parent = home(outside);
+      for (UOp r : loops) parent = new_block(r, parent);
+    }
+    groups_[g].members.push_back(n);
+    group_of_[n.get()] = g;
   }
 
   // Sources first, where a reduce needs the sources of its whole group.
@@ -182,8 +210,12 @@ class Linearizer {
       auto it = group_of_.find(n.get());
       std::vector<UOp> members{n};
       if (it != group_of_.end()) members = groups_[it->second].members;
-      for (UOp m : members)
+      for (UOp m : members) {
         for (uint32_t i = m->nsrc; i-- > 0;) stack.emplace_back(m->src(i), false);
+        if (auto s = stored_by_.find(m.get()); s != stored_by_.end())
+          for (uint32_t i = s->second->nsrc; i-- > 0;)
+            if (i != 1) stack.emplace_back(UOp(s->second->sources[i]), false);
+      }
     }
     return order;
   }
@@ -203,13 +235,14 @@ class Linearizer {
   }
 
   void place(UOp n) {
-    if (has(n->op, Effect) || n->is(Op::Store)) return;
     auto it = group_of_.find(n.get());
     if (it != group_of_.end()) {
       Group& g = groups_[it->second];
-      if (!g.emitted) place_group(g);
-      return;
+      if (g.emitted) return;
+      g.emitted = true;
+      return n->is(Op::End) ? place_writes(g) : place_group(g);
     }
+    if (has(n->op, Effect) && !n->is(Op::After)) return;
     UOp now = rebuilt(n);
     done_[n.get()] = now.get();
     add(home(n->ranges), now);
@@ -217,10 +250,8 @@ class Linearizer {
 
   // Registers before the loops, one step in the innermost, the result after them.
   void place_group(Group& g) {
-    g.emitted = true;
     Block* outside = home(g.outside);
     Block* inner = by_slot_[range_slot(g.loops.back())];
-    Block* outermost = by_slot_[range_slot(g.loops.front())];
     std::vector<UOp> regs, updates;
     for (UOp m : g.members) {
       Op op = static_cast<Op>(m->ints(0));
@@ -234,12 +265,11 @@ class Linearizer {
         value = reduce_over(op, value, unrolled);
         add(inner, value);
       }
-      std::vector<UOp> tile;
-      for (UOp r : open_ranges(value))
-        if (is_tile(range_role(r))) tile.push_back(r);
+      UOp first = start_of(m, outside);
+      std::vector<UOp> tile = tile_of(value, first);
       int64_t slot[] = {next_reg_++};
       UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
-      UOp start = make(Op::Store, DType::none, {reg, fold_identity(op, m->dtype)});
+      UOp start = make(Op::Store, DType::none, {reg, first});
       outside->items.push_back({start, nullptr});
       UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
       UOp next = binary(op, before, value);
@@ -250,12 +280,59 @@ class Linearizer {
       regs.push_back(reg);
       updates.push_back(update);
     }
+    link(g, outside);
+    for (size_t i = 0; i < g.members.size(); ++i)
+      finish(g, g.members[i], regs[i], updates[i], outside);
+  }
+
+  // Puts a group's loops into one another, and the outermost in its place.
+  void link(const Group& g, Block* outside) {
     for (size_t i = g.loops.size(); i-- > 1;)
       by_slot_[range_slot(g.loops[i - 1])]->items.push_back(
           {UOp(), by_slot_[range_slot(g.loops[i])]});
-    outside->items.push_back({UOp(), outermost});
-    for (size_t i = 0; i < g.members.size(); ++i)
-      finish(g, g.members[i], regs[i], updates[i], outside);
+    if (!g.loops.empty())
+      outside->items.push_back({UOp(), by_slot_[range_slot(g.loops.front())]});
+  }
+
+  static std::vector<UOp> tile_of(UOp value, UOp first) {
+    std::vector<UOp> tile;
+    for (UOp part : {value, first})
+      for (UOp r : open_ranges(part))
+        if (is_tile(range_role(r)) && !std::ranges::count(tile, r)) tile.push_back(r);
+    std::ranges::sort(tile, {}, range_slot);
+    return tile;
+  }
+
+  // What a reduce starts from: in all blocks but the first what is in memory.
+  UOp start_of(UOp m, Block* outside) {
+    const Op op = static_cast<Op>(m->ints(0));
+    UOp identity = fold_identity(op, m->dtype), later;
+    auto listed = [&](UOp n) {
+      add(outside, n);
+      return n;
+    };
+    for (UOp b : blocks_of(m)) {
+      UOp one = listed(lt(zero_like(mapped(b)), mapped(b)));
+      later = later ? listed(later | one) : one;
+    }
+    if (!later) return identity;
+    UOp store = stored_by_.at(m.get());
+    UOp gate = store->nsrc > 2 ? listed(later & mapped(store->src(2))) : later;
+    UOp there = listed(make(Op::Load, m->dtype, {mapped(store->src(0)), gate}));
+    return identity == zero_like(m) ? there : listed(where(later, there, identity));
+  }
+
+  void place_writes(const Group& g) {
+    Block* outside = home(g.outside);
+    for (UOp end : g.members) {
+      UOp write = rebuilt(end->src(0));
+      if (g.loops.empty()) outside->items.push_back({write, nullptr});
+      else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
+      std::vector<UOp> src{write};
+      for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
+      done_[end.get()] = make(Op::End, DType::none, src).get();
+    }
+    link(g, outside);
   }
 
   void finish(const Group& g, UOp member, UOp reg, UOp update, Block* outside) {

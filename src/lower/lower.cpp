@@ -22,12 +22,20 @@ static std::string kernel_name(UOp linear) {
   return (reduces ? "r" : "e") + loops;
 }
 
+static void note_memory(UOp param, Program& p) {
+  const int slot = static_cast<int>(param->ints(0));
+  if (static_cast<Space>(param->ints(2)) == Space::Local)
+    p.scratch.push_back({slot, param->ints(1) * size_of(param->dtype)});
+  else
+    p.params = std::max(p.params, slot + 1);
+}
+
 static Program describe(UOp linear) {
   Program p;
   p.linear = linear;
   p.name = kernel_name(linear);
   for (UOp n : toposort(linear)) {
-    if (n->is(Op::Param)) p.params = std::max(p.params, static_cast<int>(n->ints(0)) + 1);
+    if (n->is(Op::Param)) note_memory(n, p);
     if (n->is(Op::Var)) p.vars.push_back(n);
     if (n->is(Op::Range) && range_role(n) == Role::Thread) {
       p.threaded = true;
@@ -39,7 +47,7 @@ static Program describe(UOp linear) {
 }
 
 Program lower(UOp body, const Target& target) {
-  body = simplify(body);
+  body = place_stages(simplify(body));
   body = insert_loads(body);
   body = decompose(body, target);
   body = choose_index_width(body, target);

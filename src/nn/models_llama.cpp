@@ -44,11 +44,7 @@ Tensor RotaryTable::rotate(const Tensor& x, const Size& position) const {
 
 LlamaBlock::Attention::Projected LlamaBlock::Attention::project(const Tensor& x) const {
   auto split = [](const Tensor& y, int64_t n) { return y.unflatten(-1, {n, -1}); };
-  if (!wqkv.weight.defined())
-    return {split(wq(x), heads), split(wk(x), kv_heads), split(wv(x), kv_heads)};
-  Tensor all = split(wqkv(x), heads + 2 * kv_heads);
-  return {all.narrow(2, 0, heads), all.narrow(2, heads, kv_heads),
-          all.narrow(2, heads + kv_heads, kv_heads)};
+  return {split(wq(x), heads), split(wk(x), kv_heads), split(wv(x), kv_heads)};
 }
 
 Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& table) const {
@@ -95,10 +91,8 @@ Llama::Llama(const LlamaConfig& c) : config(c) {
   for (int64_t i = 0; i < c.layers; ++i) {
     LlamaBlock::Attention a;
     a.heads = c.heads, a.kv_heads = c.kv_heads;
-    if (c.joint) a.wqkv = linear(c.features, c.features + 2 * kv);
-    else a.wq = linear(c.features, c.features), a.wk = linear(c.features, kv),
-      a.wv = linear(c.features, kv);
-    a.wo = linear(c.features, c.features);
+    a.wq = linear(c.features, c.features), a.wo = linear(c.features, c.features);
+    a.wk = linear(c.features, kv), a.wv = linear(c.features, kv);
     layers.push_back({a,
                       {linear(c.features, c.hidden), linear(c.hidden, c.features),
                        linear(c.features, c.hidden)},

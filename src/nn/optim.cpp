@@ -1,97 +1,158 @@
 #include <mote/optim.h>
 
-#include <cmath>
+#include <utility>
 
+#include "engine/realize.h"
+#include "nn/flat.h"
 #include "nn/module_call.h"
 
 namespace mote::optim {
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, Loc where)
-    : params(std::move(parameters)) {
+namespace {
+
+bool is_short(DType d) { return d == DType::f16 || d == DType::bf16; }
+
+Tensor number(double value, const Tensor& like) {
+  return tensor(value, {DType::f32, like.device()});
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
+                     Loc where)
+    : params(std::move(parameters)), keeping_(keeping) {
   Call call("optim", where);
   expect(!params.empty(), "needs at least one parameter");
   for (size_t i = 0; i < params.size(); ++i)
     expect(is_parameter(params[i]), "parameter ", i,
            " is not marked; call requires_grad_() on it first");
-  lr = tensor(learning_rate, {DType::f32, params[0].device()});
+  realize(params);
+  keeping_.flat &= params.size() > 1;
+  if (keeping_.flat) params = {nn::join_parameters(params)};
+  lr = number(learning_rate, params[0]);
+  if (!keeping_.master_weights) return;
+  std::vector<Tensor>& master = state["master"];
+  for (const Tensor& p : params) {
+    master.push_back(is_short(p.dtype()) ? p.detach().to(DType::f32) : Tensor());
+    if (master.back().defined()) give_storage(master.back());
+  }
+  realize(master);
 }
 
-std::vector<Tensor> Optimizer::step(Loc where) {
+// What is updated: the parameter, or its f32 copy.
+Tensor& Optimizer::kept(size_t i) {
+  auto master = state.find("master");
+  return master != state.end() && master->second[i].defined() ? master->second[i] : params[i];
+}
+
+void Optimizer::add_state(const std::string& name) {
+  std::vector<Tensor>& list = state[name];
+  for (size_t i = 0; i < params.size(); ++i) {
+    list.push_back(nn::full_buffer(params[i].sizes(), 0, {kept(i).dtype(), params[i].device()}));
+    give_storage(list.back());
+  }
+  realize(list);
+}
+
+void Optimizer::count_steps() { steps = number(0, params[0]); }
+
+std::vector<Tensor> Optimizer::step(Loc where) { return step_if({}, where); }
+
+std::vector<Tensor> Optimizer::step_if(const Tensor& applies, Loc where) {
   Call call("step", where);
-  std::vector<Tensor> written;
-  begin_step(written);
-  for (size_t i = 0; i < params.size(); ++i)
-    if (Tensor g = params[i].grad(); g.defined()) update(i, g, written);
-  return written;
+  prepare();
+  applies_ = applies;
+  begin_step();
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!ready_[i].defined()) continue;
+    Tensor& target = kept(i);
+    Tensor next = update(i, target, ready_[i]);
+    put(target, next);
+    if (target.impl() != params[i].impl()) put(params[i], next);
+  }
+  if (steps.defined()) put(steps, steps + 1);
+  ready_.clear();
+  applies_ = {};
+  return std::exchange(written_, {});
+}
+
+void Optimizer::put(Tensor& target, const Tensor& value) {
+  Tensor next = value.to(target.dtype());
+  written_.push_back(target.assign(applies_.defined() ? next.where(applies_, target) : next));
 }
 
 void Optimizer::zero_grad() {
   for (Tensor& p : params) p.zero_grad();
+  ready_.clear();
 }
 
-void Optimizer::set_lr(double value) {
-  lr.assign(tensor(value, {DType::f32, lr.device()}));
+void Optimizer::set_lr(double value) { lr.assign(number(value, lr)).realize(); }
+
+// ---- gradients
+
+void Optimizer::gather() {
+  if (!keeping_.flat || !params[0].grad().defined()) return;
+  if (!flat_gradient_.defined())
+    flat_gradient_ = nn::unset(params[0].sizes(), {params[0].dtype(), params[0].device()});
+  nn::gather_gradient(params[0], flat_gradient_);
 }
 
-std::vector<Tensor> Optimizer::state() const {
+std::vector<Tensor> Optimizer::gradients(Loc where) {
+  Call call("gradients", where);
+  gather();
   std::vector<Tensor> out;
+  if (keeping_.flat && params[0].grad().defined()) return {flat_gradient_};
   for (const Tensor& p : params)
-    out.push_back(nn::full_buffer(p.sizes(), 0, {p.dtype(), p.device()}));
+    if (Tensor g = p.grad(); g.defined()) {
+      give_storage(g);  // so that the next backward adds in place
+      out.push_back(g);
+    }
   return out;
 }
 
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& o, Loc where)
-    : Optimizer(std::move(parameters), o.lr, where), options_(o) {
-  Call call("SGD", where);
-  expect(!o.nesterov || o.momentum > 0, "nesterov needs a momentum > 0, got ", o.momentum);
-  if (o.momentum != 0) momentum_buffer = state();
-}
-
-void SGD::update(size_t i, const Tensor& gradient, std::vector<Tensor>& written) {
-  Tensor &p = params[i], g = gradient;
-  if (options_.weight_decay != 0) g = g + p * options_.weight_decay;
-  if (options_.momentum != 0) {
-    Tensor& buffer = momentum_buffer[i];
-    Tensor moved = buffer * options_.momentum + g;
-    g = options_.nesterov ? g + moved * options_.momentum : moved;
-    written.push_back(buffer.assign(moved));
+void Optimizer::prepare() {
+  if (!ready_.empty()) return;
+  gather();
+  for (size_t i = 0; i < params.size(); ++i) {
+    Tensor g = params[i].grad();
+    ready_.push_back(g.defined() ? g.to(kept(i).dtype()) : g);
   }
-  written.push_back(p.assign(p - g * lr));
 }
 
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& o, Loc where)
-    : Optimizer(std::move(parameters), o.lr, where),
-      exp_avg(state()),
-      exp_avg_sq(state()),
-      options_(o) {
-  steps = tensor(0.0, {DType::f32, params[0].device()});
+void Optimizer::scale_gradients(const Tensor& factor, Loc where) {
+  Call call("scale_gradients", where);
+  prepare();
+  for (Tensor& g : ready_)
+    if (g.defined()) g = g * factor;
 }
 
-// 1 - beta^t as -expm1(t ln beta): the difference itself would lose most digits at first.
-void Adam::begin_step(std::vector<Tensor>& written) {
-  Tensor t = steps + 1;
-  auto correction = [&](double beta) { return -(t * std::log(beta)).expm1(); };
-  step_size_ = (lr / correction(options_.beta1)).contiguous();
-  root_scale_ = correction(options_.beta2).rsqrt().contiguous();
-  written.push_back(steps.assign(t));
+void Optimizer::clip_grad_value(double limit, Loc where) {
+  Call call("clip_grad_value", where);
+  prepare();
+  for (Tensor& g : ready_)
+    if (g.defined()) g = g.clamp(-limit, limit);
 }
 
-void Adam::update(size_t i, const Tensor& gradient, std::vector<Tensor>& written) {
-  Tensor &p = params[i], g = decayed_gradient(p, gradient);
-  Tensor m = exp_avg[i] + (g - exp_avg[i]) * (1 - options_.beta1);
-  Tensor v = exp_avg_sq[i] * options_.beta2 + g * g * (1 - options_.beta2);
-  Tensor change = m / (v.sqrt() * root_scale_ + options_.eps);
-  written.push_back(p.assign(decayed_parameter(p) - change * step_size_));
-  written.push_back(exp_avg[i].assign(m));
-  written.push_back(exp_avg_sq[i].assign(v));
+Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
+  Call call("clip_grad_norm", where);
+  prepare();
+  std::vector<Tensor> norms;
+  for (const Tensor& g : ready_)
+    if (g.defined()) norms.push_back(g.to(DType::f32).norm(norm_type));
+  expect(!norms.empty(), "no parameter has a gradient; call backward() first");
+  Tensor total = stack(norms).norm(norm_type);
+  scale_gradients((max_norm / (total + 1e-6)).clamp_max(1.0));
+  return total;
 }
 
-Tensor Adam::decayed_gradient(const Tensor& p, const Tensor& g) const {
-  return options_.weight_decay == 0 ? g : g + p * options_.weight_decay;
-}
-
-Tensor AdamW::decayed_parameter(const Tensor& p) const {
-  return p * (1 - lr * options_.weight_decay);
+Tensor Optimizer::gradients_are_finite(Loc where) {
+  Call call("gradients_are_finite", where);
+  prepare();
+  std::vector<Tensor> finite;
+  for (const Tensor& g : ready_)
+    if (g.defined()) finite.push_back(g.isfinite().all());
+  expect(!finite.empty(), "no parameter has a gradient; call backward() first");
+  return stack(finite).all();
 }
 
 }  // namespace mote::optim

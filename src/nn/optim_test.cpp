@@ -43,10 +43,12 @@ TEST_CASE("optim: SGD with momentum, nesterov and weight decay") {
 TEST_CASE("optim: Adam and AdamW") {
   for (bool decoupled : {false, true}) {
     Tensor p = two(1);
-    optim::AdamOptions o{.lr = 0.1, .weight_decay = 0.05};
     std::unique_ptr<optim::Optimizer> opt;
-    if (decoupled) opt = std::make_unique<optim::AdamW>(std::vector<Tensor>{p}, o);
-    else opt = std::make_unique<optim::Adam>(std::vector<Tensor>{p}, o);
+    std::vector<Tensor> params = {p};
+    if (decoupled)
+      opt.reset(new optim::AdamW(params, {.lr = 0.1, .weight_decay = 0.05}));
+    else
+      opt.reset(new optim::Adam(params, {.lr = 0.1, .weight_decay = 0.05}));
     double m = 0, v = 0;
     follow(*opt, p, 1, [&](double x, double g, int t) {
       if (decoupled) x *= 1 - 0.1 * 0.05;

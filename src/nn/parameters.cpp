@@ -28,7 +28,8 @@ void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedT
     if (it == given.end()) continue;
     expect(it->second->shape() == n.tensor.shape(), n.name, " has shape ", n.tensor,
            " but the given one has ", *it->second);
-    Tensor(n.tensor).assign(it->second->detach());
+    // Moved first: a file's tensor can do nothing else.
+    Tensor(n.tensor).assign(it->second->to(n.tensor.device()).detach());
     given.erase(it);
   }
   expect(given.empty() || !strict, "the module has no tensor named ",

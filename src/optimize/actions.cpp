@@ -7,16 +7,25 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "ir/program.h"
-#include "optimize/optimize.h"
+#include "optimize/apply.h"
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split", "merge", "move", "thread"};
+static constexpr const char* kind_names[] = {"split", "merge", "order",
+                                             "thread", "block", "stage"};
+
+static bool has_amount(Action::Kind kind) {
+  return kind == Action::Split || kind == Action::Merge;
+}
+static bool has_list(Action::Kind kind) {
+  return kind == Action::Order || kind == Action::Stage;
+}
 
 std::string to_string(const Action& a) {
   std::string out = text(kind_names[a.kind], " ", a.slot);
-  if (a.kind != Action::Thread) out += text(" ", a.amount);
+  if (has_amount(a.kind)) out += text(" ", a.amount);
   if (a.kind == Action::Split) out += text(" ", name(a.role));
+  for (int slot : a.over) out += text(" ", slot);
   return out;
 }
 
@@ -37,15 +46,36 @@ std::vector<Action> parse_actions(std::string_view given) {
     auto it = std::ranges::find(kind_names, kind);
     bool ok = static_cast<bool>(words) && it != std::end(kind_names);
     if (ok) a.kind = static_cast<Action::Kind>(it - kind_names);
-    if (ok && a.kind != Action::Thread) ok = static_cast<bool>(words >> a.amount);
+    if (ok && has_amount(a.kind)) ok = static_cast<bool>(words >> a.amount);
     if (ok && a.kind == Action::Split)
       ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
+    for (int slot; ok && has_list(a.kind) && words >> slot;) a.over.push_back(slot);
+    if (ok && has_list(a.kind)) ok = words.eof() && !a.over.empty();
     std::string rest;
     check(ok && !(words >> rest), "[actions] cannot read '", line,
           "'; write for example 'split 0 8 upcast'");
     out.push_back(a);
   }
   return out;
+}
+
+Ranges::Ranges(UOp body) {
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Range)) continue;
+    all.push_back(n);
+    next_slot = std::max(next_slot, range_slot(n) + 1);
+  }
+}
+
+UOp Ranges::find(int slot) const {
+  for (UOp r : all)
+    if (range_slot(r) == slot) return r;
+  return {};
+}
+
+UOp refuse(std::string* refused, std::string why) {
+  if (refused) *refused = std::move(why);
+  return {};
 }
 
 namespace {
@@ -82,12 +112,31 @@ class RangeChange {
     return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & r->ranges; });
   }
 
+  UOp now(UOp n) const { return done_.at(n.get()); }
+
+  // Reads beyond the end give 0.
+  bool zero_outside(UOp n) const {
+    if (n->is(Op::Index)) return depends(n->src(1));
+    return n->is(Op::Cast) && is_float(n->dtype) && zero_outside(n->src(0));
+  }
+
+  // What is folded, made neutral beyond the end. Factors of a product are masked each, where a
+  // stage may take the mask over.
+  UOp masked(UOp value, Op op) {
+    if (op == Op::Add && zero_outside(value)) return now(value);
+    if (op == Op::Add && value->is(Op::Mul) && depends(value->src(0)) && depends(value->src(1)))
+      return masked(value->src(0), op) * masked(value->src(1), op);
+    return where(inside_, now(value), neutral(op, now(value)));
+  }
+
   UOp changed(UOp n) {
     std::vector<UOp> src;
-    bool closes = n->is(Op::End) || n->is(Op::Reduce), replaced = false;
+    const bool closes = n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage);
+    const uint32_t first_range = n->is(Op::Stage) ? 2 : 1;
+    bool replaced = false;
     for (uint32_t i = 0; i < n->nsrc; ++i) {
       UOp s = n->src(i);
-      if (closes && i > 0 && std::ranges::count(from_, s)) {
+      if (closes && i >= first_range && std::ranges::count(from_, s)) {
         if (!replaced) src.insert(src.end(), ranges_.begin(), ranges_.end());
         replaced = true;
         continue;
@@ -96,33 +145,13 @@ class RangeChange {
     }
     if (inside_ && n->is(Op::Index) && depends(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
+    if (inside_ && n->is(Op::Stage) && replaced)
+      src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Reduce) && replaced)
-      src[0] = where(inside_, src[0], neutral(static_cast<Op>(n->ints(0)), src[0]));
+      src[0] = masked(n->src(0), static_cast<Op>(n->ints(0)));
     return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
   }
 };
-
-struct Ranges {
-  std::vector<UOp> all;
-  int next_slot = 0;
-  explicit Ranges(UOp body) {
-    for (UOp n : toposort(body)) {
-      if (!n->is(Op::Range)) continue;
-      all.push_back(n);
-      next_slot = std::max(next_slot, range_slot(n) + 1);
-    }
-  }
-  UOp find(int slot) const {
-    for (UOp r : all)
-      if (range_slot(r) == slot) return r;
-    return {};
-  }
-};
-
-UOp refuse(std::string* refused, std::string why) {
-  if (refused) *refused = std::move(why);
-  return {};
-}
 
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
@@ -161,7 +190,7 @@ int divisions(UOp body) {
 UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
   if (range_role(a) != range_role(b)) return refuse(refused, "roles differ");
   for (UOp n : toposort(body))
-    if (n->is(Op::End) || n->is(Op::Reduce)) {
+    if (n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage)) {
       bool has_a = false, has_b = false;
       for (Node* s : n->src()) has_a |= UOp(s) == a, has_b |= UOp(s) == b;
       if (has_a != has_b) return refuse(refused, "the ranges are not closed together");
@@ -173,15 +202,22 @@ UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
   return next;
 }
 
-// The nest is in the order of slots, so moving a range is renumbering those between.
-UOp apply_move(UOp body, const Ranges& ranges, UOp r, UOp before, std::string* refused) {
-  if (range_role(r) != range_role(before)) return refuse(refused, "roles differ");
-  std::vector<UOp> nest = ranges.all;
-  std::ranges::sort(nest, {}, [](UOp x) { return range_slot(x); });
-  std::vector<int> slots;
-  for (UOp x : nest) slots.push_back(range_slot(x));
-  std::erase(nest, r);
-  nest.insert(std::ranges::find(nest, before), r);
+// The nest is in the order of slots, so ordering ranges is giving their slots out anew.
+UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* refused) {
+  std::vector<int> slots{a.slot};
+  slots.insert(slots.end(), a.over.begin(), a.over.end());
+  std::vector<UOp> nest;
+  for (int slot : slots) {
+    UOp r = ranges.find(slot);
+    if (!r) return refuse(refused, text("no range of slot ", slot));
+    if (std::ranges::count(nest, r)) return refuse(refused, text("slot ", slot, " twice"));
+    nest.push_back(r);
+  }
+  auto kind = [](UOp r) { return range_role(r) == Role::Block ? Role::Loop : range_role(r); };
+  for (UOp r : nest)
+    if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
+      return refuse(refused, "roles differ");
+  std::ranges::sort(slots);
   std::vector<std::pair<UOp, UOp>> map;
   for (size_t i = 0; i < nest.size(); ++i)
     if (range_slot(nest[i]) != slots[i])
@@ -204,17 +240,51 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
+// Why a Reduce cannot leave its sums in memory between blocks of r; empty: it can.
+std::string cannot_block(UOp reduce, UOp r) {
+  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
+  bool more = false;
+  for (uint32_t i = 1; i < reduce->nsrc; ++i) {
+    const UOp s = reduce->src(i);
+    const Role role = range_role(s);
+    more |= s != r && role == Role::Reduce;
+    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
+  }
+  return more ? "" : "nothing is left to reduce within a block";
+}
+
+UOp apply_block(UOp body, UOp r, std::string* refused) {
+  if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (body->nsrc > 1) return refuse(refused, "several outputs");
+  const std::vector<UOp> order = toposort(body);
+  UOp stored = body->src(0)->src(0);
+  for (UOp n : order) {
+    if (n->is(Op::Index) && n->src(0) == stored->src(0)->src(0) && n != stored->src(0))
+      return refuse(refused, "the output is read too");
+    for (uint32_t i = 0; i < n->nsrc; ++i) {
+      UOp s = n->src(i);
+      if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
+      if (!n->is(Op::Store)) return refuse(refused, "the sum is not what is stored");
+      if (std::string why = cannot_block(s, r); !why.empty()) return refuse(refused, why);
+    }
+  }
+  UOp b = range(range_slot(r), r->src(0), Role::Block);
+  return RangeChange(r, b, {b}, {}).run(body);
+}
+
 }  // namespace
 
 UOp apply(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
+  if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Thread) return apply_thread(body, r, refused);
+  if (a.kind == Action::Block) return apply_block(body, r, refused);
   if (a.kind == Action::Split) return apply_split(body, a, r, ranges.next_slot, refused);
+  if (a.kind == Action::Order) return apply_order(body, ranges, a, refused);
   UOp inner = ranges.find(static_cast<int>(a.amount));
   if (!inner || inner == r) return refuse(refused, text("no range of slot ", a.amount));
-  if (a.kind == Action::Move) return apply_move(body, ranges, r, inner, refused);
   return apply_merge(body, r, inner, refused);
 }
 

@@ -41,9 +41,9 @@ TEST_SUITE("actions") {
   TEST_CASE("every action keeps what the kernel computes") {
     const char* lists[] = {
         "split 0 4 upcast", "split 1 3 lane", "split 1 4 lane", "split 2 4 unroll",
-        "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "move 1 0",
-        "move 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
-        "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; move 2 5",
+        "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "order 1 0",
+        "order 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
+        "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
     };
     Arena arena;
     ArenaScope scope(arena);
@@ -82,7 +82,7 @@ TEST_SUITE("actions") {
   }
 
   TEST_CASE("lists print and parse back, and bad text is an error") {
-    const char* text = "split 2 8 upcast; merge 0 1; move 3 1; thread 0; split 4 16 lane";
+    const char* text = "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1"})

@@ -1,91 +1,46 @@
 // One sensible choice of loops: merge what is contiguous, vector lanes where memory is, a register
 // tile where loads are reused, threads outside.
 #include <algorithm>
-#include <bit>
 #include <cstdio>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "algebra/algebra.h"
 #include "base/flags.h"
-#include "optimize/optimize.h"
+#include "optimize/sketch.h"
 
 namespace mote {
 
 namespace {
 
-struct Access {
-  UOp position;  // without its gate
-  DType dtype;
-  bool store;
-  uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
-};
-
-class Chooser {
+class Chooser : Sketch {
  public:
-  Chooser(UOp body, const Target& target) : body_(body), target_(target) {}
+  Chooser(UOp kernel, const Target& on) : Sketch(kernel, on) {}
 
   std::vector<Action> run() {
     merge_ranges();
-    choose_lanes();
-    choose_tile();
+    if (!tile_contraction(*this)) {
+      choose_lanes();
+      choose_tile();
+    }
     choose_thread();
-    return std::move(actions_);
+    return std::move(actions);
   }
 
  private:
-  UOp body_;
-  const Target& target_;
-  std::vector<Action> actions_;
-  std::vector<UOp> outputs_, reduces_;
-  std::vector<Access> accesses_;
-  std::vector<int> lanes_;      // slots
-  uint64_t beside_lanes_ = 0;   // ranges that some value depends on together with a lane
+  std::vector<int> lanes_;  // slots
 
-  bool act(const Action& a) {
-    UOp next = apply(body_, a);
-    if (!next) return false;
-    body_ = next;
-    actions_.push_back(a);
-    return true;
-  }
-
-  void look() {
-    outputs_.clear();
-    reduces_.clear();
-    accesses_.clear();
-    beside_lanes_ = 0;
-    uint64_t lanes = 0;
+  // Ranges that some value depends on together with a lane.
+  uint64_t beside_lanes() const {
+    uint64_t lanes = 0, beside = 0;
     for (int slot : lanes_) lanes |= uint64_t{1} << slot;
-    std::unordered_set<const Node*> stores;
-    std::unordered_map<const Node*, uint64_t> nests;
-    std::vector<UOp> order = toposort(body_);
-    for (UOp n : order) {
-      if (n->is(Op::Range) && range_role(n) == Role::Loop) outputs_.push_back(n);
-      if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces_.push_back(n);
-      if (n->is(Op::Store)) stores.insert(n->src(0).get());
-      if (n->is(Op::Reduce))
-        for (UOp inside : toposort(n->src(0)))
-          if (inside->is(Op::Index)) nests[inside.get()] |= n->src(0)->ranges;
-      if ((n->ranges & lanes) && (!has(n->op, Effect) || n->is(Op::Store)))
-        beside_lanes_ |= n->ranges;
-    }
-    for (UOp n : order)
-      if (n->is(Op::Index))
-        accesses_.push_back({split_gate(n->src(1)).idx, n->dtype, stores.count(n.get()) > 0,
-                             nests[n.get()]});
-    auto by_slot = [](UOp r) { return range_slot(r); };
-    std::ranges::sort(outputs_, {}, by_slot);
-    std::ranges::sort(reduces_, {}, by_slot);
+    for (UOp n : toposort(body))
+      if ((n->ranges & lanes) && (!has(n->op, Effect) || n->is(Op::Store))) beside |= n->ranges;
+    return beside;
   }
-
-  static int64_t size(UOp r) { return is_const(r->src(0)) ? r->src(0)->arg.i : 0; }
 
   void merge_ranges() {
     for (bool again = true; again;) {
       again = false;
-      look();
-      for (auto* list : {&outputs_, &reduces_})
+      for (auto* list : {&outputs, &reduces})
         for (size_t i = 0; i + 1 < list->size() && !again; ++i)
           again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1])});
     }
@@ -93,14 +48,14 @@ class Chooser {
 
   int64_t lanes() const {
     int64_t widest = 1;
-    for (const Access& a : accesses_) widest = std::max<int64_t>(widest, size_of(a.dtype));
-    return std::max<int64_t>(1, target_.vector_bytes / std::max<int64_t>(widest, 4));
+    for (const Access& a : accesses) widest = std::max<int64_t>(widest, size_of(a.dtype()));
+    return std::max<int64_t>(1, target.vector_bytes / std::max<int64_t>(widest, 4));
   }
 
   // How well vectors along r meet memory: -1 if some access would be scattered.
   int lane_score(UOp r) const {
     int score = 0;
-    for (const Access& a : accesses_) {
+    for (const Access& a : accesses) {
       std::optional<int64_t> stride = stride_of(a.position, r);
       if (!stride || (*stride != 0 && *stride != 1)) return -1;
       score += static_cast<int>(*stride) * (a.store ? 2 : 1);
@@ -120,13 +75,13 @@ class Chooser {
   }
 
   bool choose_lane() {
-    look();
+    const uint64_t beside = beside_lanes();
     UOp best;
     int64_t best_width = 0;
     double best_speed = 1.5;
-    for (auto* list : {&outputs_, &reduces_})
+    for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
-        if (r->ranges & beside_lanes_) continue;
+        if (r->ranges & beside) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
         for (int64_t w = lanes(); w >= 2; w /= 2) {
@@ -141,13 +96,6 @@ class Chooser {
     return act({Action::Split, range_slot(best), best_width, Role::Lane});
   }
 
-  int next_slot() const {
-    int next = 0;
-    for (UOp n : toposort(body_))
-      if (n->is(Op::Range)) next = std::max(next, range_slot(n) + 1);
-    return next;
-  }
-
   int64_t largest_factor(int64_t n, std::initializer_list<int64_t> wanted) const {
     for (int64_t f : wanted)
       if (n % f == 0 && n >= f) return f;
@@ -156,18 +104,16 @@ class Chooser {
 
   // Registers hold a tile of outputs: each load is used for several of them.
   void choose_tile() {
-    look();
-    if (reduces_.empty()) return;
-    int budget = std::max(4, target_.vector_registers * 3 / 4), used = 1;
+    if (reduces.empty()) return;
+    int budget = std::max(4, target.vector_registers * 3 / 4), used = 1;
     std::vector<int> done;
     while (true) {
-      look();
       UOp best;
       int best_reuse = 0;
-      for (UOp r : outputs_) {
+      for (UOp r : outputs) {
         if (std::ranges::count(done, range_slot(r)) || size(r) < 2) continue;
         int reuse = 0;
-        for (const Access& a : accesses_)
+        for (const Access& a : accesses)
           if ((a.nest & r->ranges) && !(a.position->ranges & r->ranges)) ++reuse;
         if (reuse > best_reuse) best = r, best_reuse = reuse;
       }
@@ -189,8 +135,7 @@ class Chooser {
 
   // A reduce along the lanes keeps several vectors of partial results.
   void split_accumulators(int lane) {
-    look();
-    for (UOp r : reduces_) {
+    for (UOp r : reduces) {
       int64_t f = largest_factor(size(r), {4, 2});
       if (size(r) < 8 || f == 1 || !folded_together(r, lane)) continue;
       act({Action::Split, range_slot(r), f, Role::Upcast});
@@ -199,7 +144,7 @@ class Chooser {
   }
 
   bool folded_together(UOp r, int lane) const {
-    for (UOp n : toposort(body_)) {
+    for (UOp n : toposort(body)) {
       if (!n->is(Op::Reduce)) continue;
       std::span<Node* const> over = n->src().subspan(1);
       bool along = std::ranges::any_of(over, [&](Node* s) { return range_slot(UOp(s)) == lane; });
@@ -209,17 +154,16 @@ class Chooser {
   }
 
   void choose_thread() {
-    look();
-    if (target_.threads < 2) return;
+    if (target.threads < 2) return;
     double work = 1;
-    for (UOp n : toposort(body_))
+    for (UOp n : toposort(body))
       if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
     if (work < 32768) return;
     UOp best;
-    for (UOp r : outputs_)
-      if (size(r) >= target_.threads && (!best || size(best) < 4 * target_.threads)) {
+    for (UOp r : outputs)
+      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads)) {
         best = !best || size(r) > size(best) ? r : best;
-        if (size(best) >= 4 * target_.threads) break;
+        if (size(best) >= 4 * target.threads) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
   }

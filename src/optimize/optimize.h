@@ -7,8 +7,14 @@
 //
 //   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
 //   merge 1 2            the ranges of slots 1 and 2 become one, where no position needs / or % more
-//   move 3 1             the range of slot 3 goes right before that of slot 1 in the nest
+//   order 3 1 2          of these loops the range of slot 3 stands outermost, that of 2 innermost:
+//                        they exchange their slots
 //   thread 0             slot 0 is shared out to threads and stands outermost
+//   block 2              the reduce range of slot 2 becomes a loop among those of the output, which
+//                        holds the sums between its blocks; `order` gives it its place
+//   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is kept
+//                        in local memory over copies of the ranges of slots 5 and 3, row-major in
+//                        this order; the copies take the next slots
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
 // value gets two of them).
 #pragma once
@@ -22,11 +28,11 @@
 namespace mote {
 
 struct Action {
-  enum Kind : uint8_t { Split, Merge, Move, Thread } kind = Split;
-  int slot = 0;
-  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot;
-                               // of Move: the slot it goes before
+  enum Kind : uint8_t { Split, Merge, Order, Thread, Block, Stage } kind = Split;
+  int slot = 0;                // of Stage: the Param's
+  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
   Role role = Role::Loop;      // of Split: the inner range's
+  std::vector<int> over = {};  // of Stage, and of Order all but the first
   bool operator==(const Action&) const = default;
 };
 std::string to_string(const Action& a);

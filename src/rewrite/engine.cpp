@@ -101,6 +101,7 @@ class Rewriter {
 
  private:
   void push(Node* n) {
+    ++thread_counts.visits;
     if (n->id < first_new_) ++originals_;
     memo_[n] = Memo::in_progress();
     stack_.push_back({n, n, 0, false});

@@ -275,6 +275,8 @@ Node* Matcher::try_program(const Program& prog, Node* node, Match& m) const {
 }
 
 static thread_local RewriteTrace* active_trace = nullptr;
+constinit thread_local RewriteCounts thread_counts;
+RewriteCounts rewrite_counts() { return thread_counts; }
 
 Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   const Index* ix = roots_[static_cast<int>(node->op)].get();
@@ -287,15 +289,18 @@ Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   Match m;
   m.root = node;
   m.context = context;
-  for (uint32_t at = ix->cells[cell].begin; at < ix->cells[cell].end; ++at) {
+  const Cell& rules = ix->cells[cell];
+  for (uint32_t at = rules.begin; at < rules.end; ++at) {
     const Program& prog = programs_[candidates_[at]];
     if (active_trace) [[unlikely]]
       ++active_trace->counts[prog.rule].attempts;
     if (Node* r = try_program(prog, node, m)) {
+      thread_counts.attempts += at + 1 - rules.begin;
       *fired = prog.rule;
       return r;
     }
   }
+  thread_counts.attempts += rules.end - rules.begin;
   return nullptr;
 }
 

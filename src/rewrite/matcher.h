@@ -66,6 +66,9 @@ class Matcher {
   std::unique_ptr<Index> roots_[kOps];
 };
 
+// What rewrite_counts() gives.
+extern constinit thread_local RewriteCounts thread_counts;
+
 // All orders of the commuting nodes of a pattern (at most three of them are exchanged).
 std::vector<Pat> commuted(const Pat& left);
 // The dtypes each node of a pattern can have, by agreement with its neighbours.

@@ -57,6 +57,13 @@ UOp rewrite(UOp root, const RuleSet& rules, Order order = Order::PostOrder,
 // The first rule that applies to this node, once; an empty UOp when none does.
 UOp apply_once(UOp node, const RuleSet& rules, void* context = nullptr);
 
+// What the rewrites of this thread have cost since it started.
+struct RewriteCounts {
+  uint64_t visits = 0;    // nodes looked at, once per call
+  uint64_t attempts = 0;  // rules tried on a node
+};
+RewriteCounts rewrite_counts();
+
 // Watches this thread's rewrites while it lives. Costs nothing when there is none.
 struct RewriteTrace {
   struct Count {

@@ -1,6 +1,9 @@
 // CPU: kernels compiled in this process by LLVM, or by the system's C compiler where LLVM is missing
 // (or asked for with CC=1). NULL: the same, but for memory and execution.
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "base/build_id.h"
@@ -25,9 +28,51 @@ using KernelFunction = void(void** buffers, const int64_t* vars, int64_t begin, 
 struct CpuCode : Code {
   LoadedObject object;
   KernelFunction* entry;
-  CpuCode(std::span<const uint8_t> bytes, const std::string& name)
-      : object(bytes), entry(object.function<KernelFunction>(name)) {}
+  std::vector<Scratch> scratch;
+  CpuCode(std::span<const uint8_t> bytes, const Program& p)
+      : object(bytes), entry(object.function<KernelFunction>(p.name)), scratch(p.scratch) {}
+
+  void run(std::span<void* const> buffers, const int64_t* vars, int64_t begin, int64_t end) const;
 };
+
+// A worker's own memory: grows to what its largest kernel needs and stays.
+class WorkerMemory {
+ public:
+  ~WorkerMemory() { std::free(data_); }
+  std::byte* at_least(int64_t bytes) {
+    if (bytes <= bytes_) return data_;
+    std::free(data_);
+    bytes_ = (bytes + kPage - 1) / kPage * kPage;
+    data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, static_cast<size_t>(bytes_)));
+    if (!data_) bytes_ = 0;
+    check(data_, "[CPU] out of memory: ", bytes, " bytes asked for (a kernel's own memory)");
+    madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+    return data_;
+  }
+
+ private:
+  static constexpr int64_t kPage = 2 << 20;
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t begin,
+                  int64_t end) const {
+  if (scratch.empty()) return entry(const_cast<void**>(buffers.data()), vars, begin, end);
+  static thread_local WorkerMemory memory;
+  // A line between two of them, so that equal places of both are not in one cache set.
+  auto padded = [](const Scratch& s) { return (s.bytes + 63) / 64 * 64 + 64; };
+  int64_t bytes = 0;
+  for (const Scratch& s : scratch) bytes += padded(s);
+  std::byte* at = memory.at_least(bytes);
+  std::vector<void*> all(buffers.begin(), buffers.end());
+  for (const Scratch& s : scratch) {
+    all.resize(std::max(all.size(), static_cast<size_t>(s.slot) + 1));
+    all[static_cast<size_t>(s.slot)] = at;
+    at += padded(s);
+  }
+  entry(all.data(), vars, begin, end);
+}
 
 bool use_c() { return flag(Flag::CC) || !llvm_available(); }
 
@@ -50,10 +95,10 @@ class Cpu : public Device {
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
                              : llvm_version() + describe(*host);
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
-    if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p.name);
+    if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
     std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
     compile_cache().put(key, object);
-    return std::make_unique<CpuCode>(object, p.name);
+    return std::make_unique<CpuCode>(object, p);
   }
 
   std::string about() const override {
@@ -61,9 +106,9 @@ class Cpu : public Device {
                 use_c() ? c_compiler_name() : "LLVM " + llvm_version());
   }
 
-  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+  Token submit(LaunchList list, std::span<const Token> after) override {
     for (const Token& t : after) t.wait();
-    for (const Launch& l : list) run(l);
+    for (const Launch& l : *list) run(l);
     return {};
   }
 
@@ -71,13 +116,12 @@ class Cpu : public Device {
   Target c_target_;
 
   static void run(const Launch& l) {
-    KernelFunction* entry = static_cast<const CpuCode*>(l.code)->entry;
-    auto** buffers = const_cast<void**>(l.buffers.data());
-    if (!l.threaded) return entry(buffers, l.vars.data(), 0, 1);
+    const auto& code = *static_cast<const CpuCode*>(l.code.get());
+    if (!l.threaded) return code.run(l.buffers, l.vars.data(), 0, 1);
     // More chunks than threads: a slow core takes fewer.
     int64_t chunks = std::min<int64_t>(l.extent, thread_count() > 1 ? thread_count() * 4 : 1);
     parallel_for(chunks, [&](int64_t i) {
-      entry(buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
+      code.run(l.buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
     });
   }
 };
@@ -89,7 +133,7 @@ class Null : public Device {
   std::unique_ptr<Code> compile(const std::string&, const Program&) override {
     return std::make_unique<Code>();
   }
-  Token submit(std::vector<Launch>, std::span<const Token>) override { return {}; }
+  Token submit(LaunchList, std::span<const Token>) override { return {}; }
   Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { return {}; }
   void* allocate_raw(int64_t) override { return reinterpret_cast<void*>(64); }
   void free_raw(void*, int64_t) override {}

@@ -115,11 +115,15 @@ void MemoryBlock::add_token(const Token& t, bool writes) {
 }
 
 std::vector<Token> MemoryBlock::tokens(bool to_write) const {
-  std::lock_guard lock(mutex_);
   std::vector<Token> out;
+  append_tokens(out, to_write);
+  return out;
+}
+
+void MemoryBlock::append_tokens(std::vector<Token>& out, bool to_write) const {
+  std::lock_guard lock(mutex_);
   for (const Token& t : tokens_)
     if (to_write || !t.is_quiet()) out.push_back(t);
-  return out;
 }
 
 void MemoryBlock::wait() const {

@@ -23,7 +23,7 @@ namespace mote {
 
 class Device;
 
-// Code ready to run; owned by the kernel cache.
+// Code ready to run; shared by the kernel cache and every launch that has not run yet.
 class Code {
  public:
   virtual ~Code() = default;
@@ -31,7 +31,7 @@ class Code {
 
 // One run of a kernel.
 struct Launch {
-  const Code* code = nullptr;
+  std::shared_ptr<const Code> code;  // keeps `name` as well
   std::vector<void*> buffers;    // by Param slot
   std::vector<int64_t> vars;     // as Program::vars
   int64_t extent = 1;            // of the Thread range
@@ -39,6 +39,9 @@ struct Launch {
   const char* name = "";
   uint32_t provenance = 0;
 };
+// Launches in order. A list may be submitted again; until the token of its last submission is done
+// nobody changes it, afterwards the device no longer looks at it.
+using LaunchList = std::shared_ptr<const std::vector<Launch>>;
 
 // What the token of a launch that failed should say: the kernel's name, the user's line and why.
 std::string failure_text(const Launch& launch, std::string_view why);
@@ -57,7 +60,7 @@ class Device {
   virtual std::unique_ptr<Code> compile(const std::string& text, const Program& program) = 0;
 
   // Work, in order, after the tokens given.
-  virtual Token submit(std::vector<Launch> list, std::span<const Token> after) = 0;
+  virtual Token submit(LaunchList list, std::span<const Token> after) = 0;
   virtual Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after);
   virtual Token copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after);
   virtual void synchronize() {}
@@ -109,6 +112,7 @@ class MemoryBlock {
   // failed; later writers also wait for what only read it.
   void add_token(const Token& t, bool writes);
   std::vector<Token> tokens(bool to_write) const;
+  void append_tokens(std::vector<Token>& out, bool to_write) const;
   void wait() const;
 
  private:

@@ -31,7 +31,7 @@ class Disk : public Device {
   std::string about() const override { return "files as read-only memory"; }
   std::string render(const Program&) override { refuse(); }
   std::unique_ptr<Code> compile(const std::string&, const Program&) override { refuse(); }
-  Token submit(std::vector<Launch>, std::span<const Token>) override { refuse(); }
+  Token submit(LaunchList, std::span<const Token>) override { refuse(); }
   Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { refuse(); }
   void* allocate_raw(int64_t) override { refuse(); }
 };
@@ -72,6 +72,15 @@ class OpenFile {
   int fd_;
 };
 
+MappedFile map_part(const OpenFile& file, int64_t offset, int64_t bytes) {
+  if (bytes == 0) return {};
+  const int64_t page = ::sysconf(_SC_PAGESIZE), before = offset % page;
+  const auto length = static_cast<size_t>(before + bytes);
+  void* start = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.fd(), offset - before);
+  if (start == MAP_FAILED) file.fail_with("map");
+  return {static_cast<const char*>(start) + before, bytes, unmap, new Mapping{start, length}};
+}
+
 bool always(std::string*) { return true; }
 
 }  // namespace
@@ -82,14 +91,12 @@ MappedFile map_file(const std::string& path, int64_t offset, int64_t bytes) {
   if (bytes > size - offset)
     fail(ErrorKind::Device, text("[", current_method(), "] ", path, " has ", size, " bytes, but ",
                                  bytes, " from byte ", offset, " on were asked for"));
-  if (bytes == 0) return {};
-  const int64_t page = ::sysconf(_SC_PAGESIZE), before = offset % page;
-  const auto length = static_cast<size_t>(before + bytes);
-  void* start = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.fd(), offset - before);
-  if (start == MAP_FAILED) file.fail_with("map");
-  return {
-      static_cast<const char*>(start) + before, unmap, new Mapping{start, length}
-  };
+  return map_part(file, offset, bytes);
+}
+
+MappedFile map_file(const std::string& path) {
+  OpenFile file(path);
+  return map_part(file, 0, file.size());
 }
 
 const DeviceRow disk_device{"DISK", always, [](const std::string& name) {

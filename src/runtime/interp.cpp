@@ -31,10 +31,10 @@ class Interp : public Device {
     return std::make_unique<InterpCode>(InterpProgram(parse(text), p.name, vars));
   }
 
-  Token submit(std::vector<Launch> list, std::span<const Token> after) override {
+  Token submit(LaunchList list, std::span<const Token> after) override {
     for (const Token& t : after) t.wait();
-    for (const Launch& l : list)
-      static_cast<const InterpCode*>(l.code)->program.run(l.buffers, l.vars, 0, l.extent);
+    for (const Launch& l : *list)
+      static_cast<const InterpCode&>(*l.code).program.run(l.buffers, l.vars, 0, l.extent);
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/eval.h"
+#include "ir/graph.h"
 #include "ir/program.h"
 #include "runtime/host_array.h"
 
@@ -42,6 +43,7 @@ struct InterpProgram::Code {
   std::vector<Instruction> instructions;
   std::vector<Scalar> registers;          // at the start: constants and tile positions
   std::vector<std::pair<int, int>> vars;  // (register, number of the scalar argument)
+  std::vector<Scratch> scratch;
 };
 
 namespace {
@@ -155,7 +157,8 @@ class Assembler {
   }
 
   static void access(UOp index, Instruction* in) {
-    const UOp memory = index->src(0);
+    UOp memory = index->src(0);
+    while (memory->is(Op::After)) memory = memory->src(0);
     ensure(memory->is(Op::Param), "interp: Index of ", name(memory->op));
     in->param = static_cast<int>(memory->ints(0));
     in->size = memory->ints(1);
@@ -299,6 +302,9 @@ InterpProgram::InterpProgram(UOp linear, std::string name, std::span<const std::
   auto code = std::make_unique<Code>();
   code->name = std::move(name);
   Assembler(vars, &code->instructions, &code->registers, &code->vars).run(linear);
+  for (UOp n : toposort(linear))
+    if (n->is(Op::Param) && static_cast<Space>(n->ints(2)) == Space::Local)
+      code->scratch.push_back({static_cast<int>(n->ints(0)), n->ints(1) * size_of(n->dtype)});
   code_ = std::move(code);
 }
 InterpProgram::~InterpProgram() = default;
@@ -306,7 +312,14 @@ InterpProgram::InterpProgram(InterpProgram&&) noexcept = default;
 
 void InterpProgram::run(std::span<void* const> buffers, std::span<const int64_t> vars,
                         int64_t begin, int64_t end) const {
-  Machine m{code_->name, buffers, code_->registers};
+  std::vector<void*> memories(buffers.begin(), buffers.end());
+  std::vector<std::vector<std::byte>> local;
+  for (const Scratch& s : code_->scratch) {
+    memories.resize(std::max(memories.size(), static_cast<size_t>(s.slot) + 1));
+    memories[static_cast<size_t>(s.slot)] =
+        local.emplace_back(static_cast<size_t>(s.bytes)).data();
+  }
+  Machine m{code_->name, memories, code_->registers};
   for (auto [to, number] : code_->vars) m.reg(to).i = vars[static_cast<size_t>(number)];
   const std::vector<Instruction>& code = code_->instructions;
   for (size_t at = 0; at < code.size();) {

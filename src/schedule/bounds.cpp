@@ -25,8 +25,16 @@ UOp continued(UOp reduce) {
   return at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) ? at : UOp();
 }
 
-// Much folded into little is as good as always stored. Cutting a long chain there, well before it
-// is too long, cuts every layer of a deep network at the same places.
+// The reduce whose elements a cast makes shorter.
+UOp narrowed_by(UOp cast) {
+  UOp at = cast->src(0);
+  if (size_of(cast->dtype) >= size_of(at->dtype)) return {};
+  while (has(at->op, Movement) && !at->is(Op::Expand)) at = at->src(0);
+  return at->is(Op::Reduce) ? at : UOp();
+}
+
+// Much folded into little is as good as always stored. Cutting there, well before a chain is too
+// long, cuts every layer of a deep network at the same places.
 bool folds_much(UOp n) {
   if (!n->is(Op::Reduce)) return false;
   if (n->src(0)->shape->count() > 16 * n->shape->count()) return true;
@@ -44,6 +52,7 @@ class Bounder {
         users_(load_.size()),
         counts_(load_.size()),
         continued_(load_.size()),
+        narrowed_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
                 std::vector<std::vector<uint32_t>>(load_.size())} {
     for (size_t i = order.size(); i-- > 0;) {
@@ -52,6 +61,8 @@ class Bounder {
       for (Node* s : n->src()) users_[s->id] += passes_on ? users_[n->id] : 1;
     }
     for (UOp n : order) {
+      if (UOp wide = n->is(Op::Cast) ? narrowed_by(n) : UOp())
+        narrowed_[wide->id] = users_[wide->id] == users_[n->id];
       if (n->is(Op::Reduce))
         if (UOp inner = continued(n)) continued_[inner->id] = true;
       counts_[n->id] = n->shape ? n->shape->count() : 0;
@@ -75,6 +86,7 @@ class Bounder {
   std::vector<int> users_;
   std::vector<int64_t> counts_;     // elements
   std::vector<bool> continued_;     // by another reduce
+  std::vector<bool> narrowed_;      // all who use it do so through one narrowing cast
   Bounds bounds_;
   bool grown_ = false;
 
@@ -93,9 +105,19 @@ class Bounder {
     }
     bounds_.reads[n->id] = mine.leaves;
     const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
-    if ((long_chain && !continued_[n->id] && folds_much(n)) || repeats_reads(n, mine))
+    if (ends_fold(n, long_chain ? 0 : target_.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
     if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = {1, {n->id}};
+  }
+
+  // Whether a fold of much, of more than `work` elements, is complete here: at the reduce, or where
+  // its accumulator is narrowed.
+  bool ends_fold(UOp n, double work) const {
+    UOp wide = n->is(Op::Cast) ? narrowed_by(n) : UOp();
+    UOp reduce = wide ? wide : n;
+    if (!reduce->is(Op::Reduce) || (wide ? !narrowed_[wide->id] : narrowed_[n->id])) return false;
+    if (continued_[reduce->id]) return false;
+    return static_cast<double>(counts_[reduce->src(0)->id]) > work && folds_much(reduce);
   }
 
   // Whether several users would each read many buffers as large as the value itself again.
@@ -124,7 +146,7 @@ class Bounder {
     return heaviest;
   }
 
-  // The value to store is found below movement, and below what is made of much smaller ones: the
+  // The value to store is found below movement and widening casts, and below what is made of much smaller ones: the
   // products that a matrix product sums are never stored.
   bool force_heaviest_source(UOp n) {
     Node* at = heaviest_source(n.get());
@@ -132,9 +154,9 @@ class Bounder {
     std::vector<Node*> path;
     for (Node* next = at; next;) {
       at = next;
-      next = has(at->op, Movement) ? at->sources[0] : heaviest_source(at);
+      next = has(at->op, Movement) || widens(UOp(at)) ? at->sources[0] : heaviest_source(at);
       if (!next || load_[next->id].size <= 1) break;
-      if (!has(at->op, Movement) && !is_made_of_less(at)) break;
+      if (!has(at->op, Movement) && !widens(UOp(at)) && !is_made_of_less(at)) break;
       path.push_back(at);
     }
     grown_ |= !bounds_.forced[at->id];

@@ -26,7 +26,8 @@ class Orderer {
  private:
   struct Weight {
     int ops = 0;
-    bool heavy = false;  // a reduce that reuses what it loads: leave it alone with the optimiser
+    bool heavy = false;         // has a reduce that reuses what it loads, such as a matrix product
+    std::vector<int> operands;  // of heavy ones: Index nodes in such reduces, by id, sorted
   };
 
   Drawn d_;
@@ -173,15 +174,18 @@ class Orderer {
     return false;
   }
 
-  // A kernel that makes no temporary worth mentioning can only end the life of some.
+  // A kernel whose temporaries are nothing beside those it reads can only end the life of some.
   bool needs_no_memory(int k) {
-    constexpr int64_t kMention = 4096;
-    int64_t bytes = 0;
-    for (const Write& w : kernel(k).writes) {
-      const PlannedBuffer& b = d_.buffers[static_cast<size_t>(w.holder.buffer)];
-      if (b.param < 0) bytes += b.bytes();
-    }
-    return bytes <= kMention;
+    constexpr int64_t kMention = 4096, kFolds = 8;
+    int64_t makes = 0, reads = 0;
+    auto add = [&](int buffer, int64_t& to) {
+      const PlannedBuffer& b = d_.buffers[static_cast<size_t>(buffer)];
+      if (b.param < 0) to += b.bytes();
+    };
+    for (const Write& w : kernel(k).writes) add(w.holder.buffer, makes);
+    for (int id : reads_[static_cast<size_t>(k)])
+      add(d_.holders[static_cast<size_t>(id)].buffer, reads);
+    return makes <= std::max(kMention, reads / kFolds);
   }
 
   // Kahn's algorithm; also gives each kernel its level. Among the ready ones those that need no
@@ -260,8 +264,11 @@ class Orderer {
       if (!n->is(Op::Reduce)) continue;
       uint64_t all = n->src(0)->ranges;
       for (UOp i : toposort(n->src(0)))
-        if (i->is(Op::Index) && (i->src(1)->ranges & all) != all) w.heavy = true;
+        if (i->is(Op::Index) && (i->src(1)->ranges & all) != all)
+          w.operands.push_back(static_cast<int>(i->id));
     }
+    w.heavy = !w.operands.empty();
+    std::ranges::sort(w.operands);
     return w;
   }
 
@@ -294,8 +301,7 @@ class Orderer {
 
   bool has_room(int k) {
     size_t buffers = reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size();
-    return buffers < static_cast<size_t>(target_.max_buffers) && !weight(k).heavy &&
-           weight(k).ops < target_.max_ops;
+    return buffers < static_cast<size_t>(target_.max_buffers) && weight(k).ops < target_.max_ops;
   }
 
   // How many are in both; each is sorted.
@@ -312,7 +318,10 @@ class Orderer {
   bool may_merge(int a, int b) {
     const DrawnKernel &x = kernel(a), &y = kernel(b);
     if (y.copy || x.device != y.device || x.ranges != y.ranges) return false;
-    if (weight(b).heavy || weight(a).ops + weight(b).ops > target_.max_ops) return false;
+    if (weight(a).ops + weight(b).ops > target_.max_ops) return false;
+    // Products of one operand, such as keys and values of the same rows, are tiled alike.
+    if (weight(a).heavy != weight(b).heavy) return false;
+    if (weight(a).heavy && !common(weight(a).operands, weight(b).operands)) return false;
     const std::vector<int>&of_a = reads_[static_cast<size_t>(a)],
           &of_b = reads_[static_cast<size_t>(b)];
     const size_t shared = common(of_a, of_b);
@@ -323,7 +332,9 @@ class Orderer {
 
   void merge(int a, int b) {
     DrawnKernel &x = kernel(a), &y = kernel(b);
-    // Loops of y's own that clash with other loops of x get new slots.
+    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops of
+    // their own: the registers hold one tile at a time.
+    const bool apart = weight(a).heavy;
     std::vector<UOp> mine = loops(x), theirs = loops(y);
     uint64_t used = 0;
     for (UOp r : mine) used |= 1ull << range_slot(r);
@@ -331,7 +342,8 @@ class Orderer {
     std::vector<std::pair<UOp, UOp>> map;
     for (UOp r : theirs)
       for (UOp m : mine)
-        if (range_slot(r) == range_slot(m) && r != m) {
+        if (range_slot(r) == range_slot(m) &&
+            (r != m || (apart && range_role(r) == Role::Reduce))) {
           int slot = std::countr_one(used);
           if (slot >= 60) return;
           used |= 1ull << slot;

@@ -17,6 +17,10 @@ static bool is_leaf(UOp value) {
   return value->is(Op::Param) || value->is(Op::After);
 }
 
+bool widens(UOp n) {
+  return n->is(Op::Cast) && size_of(n->src(0)->dtype) < size_of(n->dtype);
+}
+
 bool keeps_value(UOp store) {
   Under target = under(store->src(0));
   UOp value = store->src(1);
@@ -144,14 +148,11 @@ class Assigner {
     return n;
   }
 
-  static bool widens(UOp n) {
-    return n->is(Op::Cast) && size_of(n->src(0)->dtype) < size_of(n->dtype);
-  }
-
   bool better_stored(UOp n, const Entry& e) const {
     if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
     if (in_closed_form_.count(n.get())) return false;
     const Cost& c = cost_[n->id];
+    if (c.bytes == 0 && c.each <= 4 * target_.load_cost) return false;  // such as a causal mask
     const double elements = count(n), bytes = elements * size_of(n->dtype);
     std::set<int> kernels;
     double evals = 0;

@@ -131,6 +131,8 @@ struct Under {
   bool whole = false;
 };
 Under under(UOp node);
+// Whether it is a cast to a longer dtype: what is below is the cheaper one to store.
+bool widens(UOp n);
 // Whether all who use the value that a Store writes can find it in the buffer.
 bool keeps_value(UOp store);
 // positions of a movement node's source for positions of the node; `valid` is narrowed by Pad.

@@ -91,8 +91,8 @@ bool overlaps(const Shape& shape, const std::vector<int64_t>& strides) {
   return false;
 }
 
-// A leaf may die on one thread while another one runs backward through a graph that reads it.
-std::mutex& leaf_mutex() {
+// A tensor may die on one thread while another one asks whose a storage is.
+std::mutex& owner_mutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
 }
@@ -125,34 +125,38 @@ Tensor& Tensor::operator=(Tensor&& o) & noexcept {
 }
 
 TensorImpl::~TensorImpl() {
-  if (!marked) return;
-  std::lock_guard lock(leaf_mutex());
-  marked->leaf = nullptr;
+  if (storage) set_own(*this, false);
+}
+
+void set_own(TensorImpl& impl, bool own) {
+  Storage* storage = own ? prim::base_of(impl.value)->arg.storage : nullptr;
+  if (storage == impl.storage) return;
+  std::lock_guard lock(owner_mutex());
+  if (impl.storage) impl.storage->owner = nullptr;
+  if (storage) storage->owner = &impl;
+  impl.storage = storage;
 }
 
 void mark_leaf(const Tensor& t, bool marked) {
   TensorImpl& impl = *t.impl();
-  if (marked == (impl.marked != nullptr)) return;
+  if (marked == impl.marked) return;
   if (impl.base.defined()) {
     impl.value = node_of(impl);
     impl.base = {}, impl.chain = {}, impl.strides = {};
   }
   give_storage(t);
   impl.grad = {};
-  Storage* storage = prim::base_of(node_of(impl))->arg.storage;
-  std::lock_guard lock(leaf_mutex());
-  storage->requires_grad = marked;
-  storage->leaf = marked ? &impl : nullptr;
-  impl.marked = marked ? storage : nullptr;
+  impl.storage->requires_grad = marked;
+  impl.marked = marked;
 }
 
-Tensor leaf_tensor(Storage& storage) {
-  std::lock_guard lock(leaf_mutex());
-  if (!storage.leaf) return {};
-  std::atomic<uint32_t>& refs = storage.leaf->refs;
+Tensor owner_of(Storage& storage) {
+  std::lock_guard lock(owner_mutex());
+  if (!storage.owner) return {};
+  std::atomic<uint32_t>& refs = storage.owner->refs;
   uint32_t count = refs.load(std::memory_order_relaxed);
   while (count && !refs.compare_exchange_weak(count, count + 1)) {}
-  return count ? Tensor(storage.leaf) : Tensor();
+  return count ? Tensor(storage.owner) : Tensor();
 }
 
 Ref node_of(const TensorImpl& impl) {
@@ -183,7 +187,7 @@ Tensor make_value(Ref node, uint8_t device) {
 
 Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
   Tensor t = make_value(fit(buffer, shape), buffer->device);
-  t.impl()->stored = true;
+  set_own(*t.impl(), true);
   return t;
 }
 
@@ -196,6 +200,14 @@ Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   impl->chain = std::move(chain);
   impl->strides = std::move(strides);
   return Tensor(impl);
+}
+
+void become_view(const Tensor& t, const Tensor& view) {
+  mark_leaf(t, false);
+  TensorImpl &to = *t.impl(), &from = *view.impl();
+  to.base = from.base, to.chain = from.chain, to.strides = from.strides;
+  set_own(to, false);
+  to.value = {};
 }
 
 Ref chain_of(const Tensor& t) {
@@ -219,12 +231,12 @@ std::vector<int64_t> strides_of(const Tensor& t) {
 
 void give_storage(const Tensor& t, bool keep) {
   TensorImpl& impl = *root_of(t).impl();
-  if (impl.stored) return;
+  if (impl.storage) return;
   Ref old = node_of(impl);
   std::vector<Dim> dims = old->shape->dims;
   Ref memory = fit(prim::buffer(impl.device, impl.dtype, old->shape->count()), dims);
   impl.value = keep && old->shape->count() ? fit(prim::assign(memory, old), dims) : memory;
-  impl.stored = true;
+  set_own(impl, true);
 }
 
 void write(const Tensor& t, const Ref& x) {

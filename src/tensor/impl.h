@@ -23,12 +23,12 @@ struct TensorImpl {
   std::atomic<uint32_t> refs{1};
   DType dtype = DType::none;
   uint8_t device = kDefaultDevice;
-  bool stored = false;           // of a value: a version of a buffer of its own
+  Storage* storage = nullptr;    // of a value that is `stored`: its own, which knows this impl
   Ref value;                     // of a value
   Tensor base;                   // of a view
   Ref chain;                     // of a view: movement (and Detach) over placeholder(base)
   std::vector<int64_t> strides;  // of a view with numeric shape: where PyTorch's elements would lie
-  Storage* marked = nullptr;     // of a marked leaf: the storage under it, which knows this impl
+  bool marked = false;           // a leaf of backward; it has storage
   Tensor grad;                   // of a marked leaf: what backward has added so far
   ~TensorImpl();
 };
@@ -36,8 +36,10 @@ struct TensorImpl {
 // Marks t as a leaf of backward, or takes the mark away. A marked tensor has storage; a view
 // becomes a tensor of its own.
 void mark_leaf(const Tensor& t, bool marked);
-// The tensor of a marked storage; undefined when no handle is left to see its gradient.
-Tensor leaf_tensor(Storage& storage);
+// The tensor that has the storage for its own; undefined when there is none or no handle is left.
+Tensor owner_of(Storage& storage);
+// The buffer under impl's value is its own, or (false) no longer.
+void set_own(TensorImpl& impl, bool own);
 
 // The graph of a tensor's elements now. A value that was realized is replaced by its buffer.
 Ref node_of(const TensorImpl& impl);
@@ -53,6 +55,8 @@ inline Tensor make_value(Ref node, const Tensor& like) {
 Tensor make_stored(const Ref& buffer, std::span<const Dim> shape);
 // A view of `of`: a chain made from chain_of(of), and PyTorch's strides of the result.
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides);
+// t, which has no views of its own, becomes `view`: a view of the same shape and dtype.
+void become_view(const Tensor& t, const Tensor& view);
 Ref chain_of(const Tensor& t);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);

@@ -6,6 +6,12 @@
 #include "ir/device_list.h"
 #include "ir/storage.h"
 
+namespace mote {
+
+thread_local EffectListener* effect_listener = nullptr;
+
+}  // namespace mote
+
 namespace mote::prim {
 namespace {
 
@@ -219,7 +225,9 @@ Ref assign(const Ref& target, const Ref& value) {
   while (is_movement(version->op)) version = version->src(0);
   ensure(version->is(Op::Buffer) || version->is(Op::After), "assign to ", name(version->op));
   Ref store = make(Op::Store, DType::none, {target, value});
-  return make(Op::After, version->dtype, {Ref(version), store});
+  Ref written = make(Op::After, version->dtype, {Ref(version), store});
+  if (effect_listener) effect_listener->wrote(written);
+  return written;
 }
 
 UOp base_of(UOp node) {

@@ -6,6 +6,23 @@
 
 #include "ir/graph.h"
 
+namespace mote {
+
+class Tensor;
+
+// Told what this thread's calls do to memory, while one is set (the jit looks for the state of a
+// function).
+class EffectListener {
+ public:
+  virtual ~EffectListener() = default;
+  virtual void wrote(UOp version) = 0;  // a pending write: an After
+  // backward is about to add to the gradient of a marked leaf, or it is about to be dropped
+  virtual void gradient(const Tensor& leaf, bool dropped) = 0;
+};
+extern thread_local EffectListener* effect_listener;
+
+}  // namespace mote
+
 namespace mote::prim {
 
 using Axes = std::span<const int64_t>;

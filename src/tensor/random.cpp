@@ -30,13 +30,18 @@ Tensor stored_word(uint64_t word, uint8_t device) {
   return from_bytes(&word, {}, DType::u64, device_name(device));
 }
 
+// Call with the lock held.
+State& state_of(Generators& g, uint8_t device) {
+  auto [it, first] = g.states.try_emplace(device);
+  if (first) it->second = {stored_word(g.seed, device), stored_word(0, device)};
+  return it->second;
+}
+
 // One u64 per element of the shape.
 Tensor random_bits(std::span<const Dim> dims, uint8_t device) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
-  auto [it, first] = g.states.try_emplace(device);
-  State& state = it->second;
-  if (first) state = {stored_word(g.seed, device), stored_word(0, device)};
+  State& state = state_of(g, device);
   Dim count = product(dims);
   Tensor used = make_value(prim::cast(index_node(count), DType::u64), device);
   write(state.counter, node_of(state.counter + used));
@@ -102,6 +107,14 @@ void manual_seed(uint64_t seed) {
     state.seed.assign(stored_word(seed, device));
     state.counter.assign(stored_word(0, device));
   }
+}
+
+std::vector<Tensor> random_state(const std::string& device, Loc where) {
+  Call call("random_state", where);
+  Generators& g = generators();
+  std::lock_guard lock(g.mutex);
+  State& state = state_of(g, device_from(device));
+  return {state.seed, state.counter};
 }
 
 Tensor uniform(const Sizes& shape, double low, double high, const Options& o, Loc where) {

@@ -33,6 +33,19 @@ TEST_SUITE("tensor random") {
     CHECK(rand({10}, on_interp).to_vector<double>() != a);
   }
 
+  TEST_CASE("a state taken and assigned again continues where it was") {
+    manual_seed(5);
+    rand({3}, on_interp).realize();
+    std::vector<Tensor> state = random_state("INTERP");
+    const auto seed = state[0].item<uint64_t>(), counter = state[1].item<uint64_t>();
+    auto next = rand({10}, on_interp).to_vector<double>();
+    manual_seed(6);
+    CHECK(rand({10}, on_interp).to_vector<double>() != next);
+    state[0].assign(from_bytes(&seed, {}, DType::u64, "INTERP"));
+    state[1].assign(from_bytes(&counter, {}, DType::u64, "INTERP"));
+    CHECK(rand({10}, on_interp).to_vector<double>() == next);
+  }
+
   TEST_CASE("moments") {
     manual_seed(0);
     auto u = rand({4000}, on_interp).to_vector<double>();

@@ -1,0 +1,130 @@
+// Data to train on: pictures, text, tokens, and the order in which examples come.
+//
+// Sets stay in the host's memory; batches are made from rows of them, as tensors on a device.
+// Files may be packed with gzip or xz. A malformed file is an error that names it and the field.
+#pragma once
+#include <mote/fields.h>
+
+#include <span>
+
+namespace mote::data {
+
+// Pictures of one size and their classes.
+struct Images {
+  struct Batch {
+    Tensor images;  // u8 (batch, channels, height, width); to_float() / 255 is what nets take
+    Tensor labels;  // i64 (batch)
+    MOTE_FIELDS(images, labels)
+  };
+  std::vector<uint8_t> pixels;  // row-major (count, channels, height, width)
+  std::vector<uint8_t> labels;
+  int64_t channels = 1, height = 0, width = 0, classes = 0;
+
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+  Batch batch(std::span<const int64_t> rows, const std::string& device = {},
+              Loc = Loc::current()) const;
+  Images slice(int64_t first, int64_t end, Loc = Loc::current()) const;
+};
+
+// An array of bytes in idx format (MNIST's): its sizes and elements.
+struct Idx {
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+};
+Idx read_idx(const std::string& path, Loc = Loc::current());
+
+struct Split {
+  Images train, test;
+};
+// A folder with MNIST's four files under their usual names, plain or .gz.
+Split mnist(const std::string& folder, Loc = Loc::current());
+// Records of CIFAR-10's binary format: a class and 3 x 32 x 32 bytes.
+Images cifar10(const std::vector<std::string>& files, Loc = Loc::current());
+// A folder with data_batch_*.bin and test_batch.bin; or any folder with .bin files (plain, .gz or
+// .xz), of which the last tenth of the records becomes the test set.
+Split cifar10(const std::string& folder, Loc = Loc::current());
+
+// Digits as people write them, 28 x 28, drawn by this library: several ways to write each digit,
+// with random slant, size, turn, place, pen, tremor and noise. The classes alternate at random.
+// Digit i depends on the seed and i only.
+Images digits(int64_t count, uint64_t seed = 0, Loc = Loc::current());
+
+// The order of examples: each epoch walks through 0 ... count - 1 in a new order, which depends on
+// the seed and the epoch only. Restoring a state continues exactly as the original would have.
+class Order {
+ public:
+  struct State {
+    uint64_t seed = 0;
+    int64_t epoch = 0, position = 0;  // position: examples of the epoch already given
+  };
+  // The last examples of an epoch, too few for a batch, are left out.
+  Order(int64_t count, int64_t batch, uint64_t seed = 0, Loc = Loc::current());
+  std::span<const int64_t> next();  // valid until the next call
+  int64_t batches_per_epoch() const { return static_cast<int64_t>(order_.size()) / batch_; }
+  State state() const { return state_; }
+  void restore(const State& state, Loc = Loc::current());
+
+ private:
+  void shuffle();
+  std::vector<int64_t> order_;
+  int64_t batch_;
+  State state_;
+};
+
+// Text by characters, as nanoGPT prepares it: the distinct characters (of UTF-8) in order are the
+// vocabulary; the first 90 % of the text are for training, the rest for validation.
+struct Characters {
+  std::vector<uint32_t> characters;
+  std::vector<int32_t> train, validation;
+  std::vector<int32_t> encode(std::string_view text, Loc = Loc::current()) const;
+  std::string decode(std::span<const int32_t> tokens, Loc = Loc::current()) const;
+};
+Characters characters(std::string_view text, Loc = Loc::current());
+Characters characters_of_file(const std::string& path, Loc = Loc::current());
+
+// Stretches of a token sequence and, as targets, the same stretches one token later.
+struct TokenBatch {
+  Tensor tokens, targets;  // i64 (batch, context)
+  MOTE_FIELDS(tokens, targets)
+};
+// `starts` lie in 0 ... token_starts(tokens, context) - 1, which is what an Order is made for.
+inline int64_t token_starts(std::span<const int32_t> tokens, int64_t context) {
+  return static_cast<int64_t>(tokens.size()) - context;
+}
+TokenBatch token_batch(std::span<const int32_t> tokens, std::span<const int64_t> starts,
+                       int64_t context, const std::string& device = {}, Loc = Loc::current());
+
+struct Vocabulary;
+
+// Byte-pair encoding, as GPT-2 (bytes, joined by a list of merges within words) or SentencePiece
+// (characters, joined by the pieces' scores; unknown ones become bytes) do it.
+class Tokenizer {
+ public:
+  static Tokenizer gpt2(const std::string& encoder_json, const std::string& vocab_bpe,
+                        Loc = Loc::current());
+  static Tokenizer gguf(const std::string& path, Loc = Loc::current());
+  // The tokenizer.bin of llama2.c, whose length says how many pieces there are.
+  static Tokenizer llama2c(const std::string& path, Loc = Loc::current());
+  Tokenizer(Tokenizer&& o) noexcept : vocabulary_(o.vocabulary_) { o.vocabulary_ = nullptr; }
+  Tokenizer& operator=(Tokenizer&& o) noexcept {
+    std::swap(vocabulary_, o.vocabulary_);
+    return *this;
+  }
+  ~Tokenizer();
+
+  // Text alone: no token for its beginning or end is added, and none is found in it.
+  std::vector<int32_t> encode(std::string_view text) const;
+  std::string decode(std::span<const int32_t> tokens, Loc = Loc::current()) const;
+  // What a token adds to a text; nothing for those that mark its beginning or end. SentencePiece
+  // begins texts with a space, which decode leaves out.
+  const std::string& piece(int32_t token, Loc = Loc::current()) const;
+  int64_t size() const;
+  int32_t begin() const;  // the token in front of a text; -1: there is none
+  int32_t end() const;    // and behind it
+
+ private:
+  explicit Tokenizer(Vocabulary&& vocabulary);
+  Vocabulary* vocabulary_;
+};
+
+}  // namespace mote::data

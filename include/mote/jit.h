@@ -1,0 +1,165 @@
+// jit(f): runs a function of tensors once, captures it once, then replays it without calling it.
+//
+//   auto step = jit([&](const Tensor& images, const Tensor& labels) {
+//     opt.zero_grad();
+//     Tensor loss = net(images).cross_entropy(labels);
+//     loss.backward();
+//     opt.step();
+//     return loss;
+//   });
+//   for (...) total += step(images, labels);
+//
+// Call 1 runs f. Call 2 runs f and records every kernel. From call 3 on the recorded list runs and
+// f is not called, so whatever f does besides tensor work happens in the first two calls only.
+// Every call ends with what f returned, wrote and left as gradients in memory.
+//
+// Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
+// MOTE_FIELDS line, vectors, maps, optionals, tuples of these. Anything else (an int, a float) is a
+// compile error, for its value would be baked into the list.
+//   * Arguments are replaced by position. They are realized first if need be; a view is copied,
+//     unless it is the whole of its tensor in order. Their shape, dtype, device, marks
+//     (requires_grad_), number and aliasing must be those of the capture: an error names the argument.
+//     Bound variables, also those in the shapes of arguments, may change their value. A variable that
+//     f binds itself is an error.
+//   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its state,
+//     read and written where they are. Change them with assign() and the like, also between calls.
+//     Putting another tensor in the place of one that f uses (w = ...) goes unseen; it is an error
+//     once nothing else holds the old one. Values that f makes of host numbers (from_data) would be
+//     the same in every replay: an error. A lazy tensor made outside is computed anew in every
+//     replay; realize() it first to have it computed once.
+//   * Results are safe to keep: a replay writes to other memory while something holds an earlier
+//     one. A result that is an argument, a state tensor or a view of one is that again.
+//   * Gradients: what backward() left in grad() is there after a replay as well. If f adds to
+//     gradients that were there before, they are state: clear them with grad().zero_(), for after
+//     zero_grad() there would be nothing to add to, which is an error.
+//   * Other new tensors that f leaves behind (in a variable it captured) keep their values.
+// Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is an
+// error in the capture: return the tensor, read it outside.
+// An error in f, or in the capture, leaves the function as after call 1; reset() as before it.
+// Flags that change generated code count as they were in the capture. With JIT=0, and where a device
+// interprets graphs, f runs in every call (in the latter case with the checks of a capture).
+// A jit called inside another one's f is part of it, as if its function had been called; one that
+// calls itself is an error. Calls from several threads run one after another.
+#pragma once
+#include <mote/fields.h>
+
+namespace mote {
+
+// A buffer that a captured function reads as it found it.
+struct JitState {
+  std::string name;  // where it was found in what state() was given; otherwise "#3"
+  Tensor tensor;     // undefined when no tensor has it for its own: then nothing writes it either
+  std::vector<int64_t> shape;
+  DType dtype = DType::none;
+  std::string device;
+  bool written = false;  // and changed by each call
+};
+
+class JitCore;  // engine/jit.h
+
+// The part that does not depend on the function's type.
+class JitBase {
+ public:
+  JitBase(const JitBase&) = delete;
+  JitBase(JitBase&& other) noexcept : core_(other.core_) { other.core_ = nullptr; }
+  void reset();           // forget the capture: the next call is call 1
+  bool captured() const;  // the next call replays
+  // Buffers read before they are written, but for arguments, in the order of first use. Empty until
+  // captured. Names are looked for among the tensors given.
+  std::vector<JitState> state(const std::vector<NamedTensor>& names = {}) const;
+
+ protected:
+  explicit JitBase(const Loc& where);
+  ~JitBase();
+  JitCore* core_;
+};
+
+// A result's form: what f returned, without its tensors.
+struct JitForm {
+  virtual ~JitForm() = default;
+};
+template <class R>
+struct JitFormOf : JitForm {
+  R value;
+  explicit JitFormOf(const R& v) : value(v) {}
+};
+
+// One call; holds the function's lock. Errors leave through it.
+class JitCall {
+ public:
+  enum Mode { Run, Capture, Replay };
+  JitCall(JitCore& core, const void* type);
+  ~JitCall();
+  JitCall(const JitCall&) = delete;
+
+  void operator()(const std::string& path, const Tensor& t);  // an argument or a result found
+  void operator()(const std::string& path, const Sym& s);
+  Mode start();                // all arguments are known; Replay: the list has run
+  bool finish();               // f returned, its results are known; true: keep its form
+  void keep(JitForm* form);    // takes it over
+  const JitForm& form() const;
+  Tensor next_tensor();        // of the replay, in the order of the form's walk
+  Sym next_symbol();
+
+ private:
+  JitCore& core_;
+};
+
+template <class F>
+class Jit : public JitBase {
+ public:
+  explicit Jit(F f, const Loc& where) : JitBase(where), f_(std::move(f)) {}
+
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
+    static constexpr char type = 0;  // its address tells one list of types from another
+    JitCall call(*core_, &type);
+    size_t i = 0;
+    (walk_fields(args, std::to_string(i++), call), ...);
+    if constexpr (std::is_void_v<R>) {
+      if (call.start() == JitCall::Replay) return;
+      f_(std::forward<Args>(args)...);
+      call.finish();
+    } else {
+      if (call.start() == JitCall::Replay) return filled<R>(call);
+      R out = f_(std::forward<Args>(args)...);
+      walk_fields(out, "", call);
+      if (call.finish()) keep_form(call, out);
+      return out;
+    }
+  }
+
+ private:
+  F f_;
+
+  struct Clear {
+    void operator()(const std::string&, Tensor& t) { t = {}; }
+    void operator()(const std::string&, Sym& s) { s = {}; }
+  };
+  struct Fill {
+    JitCall& call;
+    void operator()(const std::string&, Tensor& t) { t = call.next_tensor(); }
+    void operator()(const std::string&, Sym& s) { s = call.next_symbol(); }
+  };
+
+  template <class R>
+  static void keep_form(JitCall& call, const R& out) {
+    auto* form = new JitFormOf<R>(out);
+    call.keep(form);
+    walk_fields(form->value, "", Clear{});
+  }
+  template <class R>
+  static R filled(JitCall& call) {
+    R out = static_cast<const JitFormOf<R>&>(call.form()).value;
+    walk_fields(out, "", Fill{call});
+    return out;
+  }
+};
+
+template <class F>
+Jit<F> jit(F f, const Loc& where = Loc::current()) {
+  return Jit<F>(std::move(f), where);
+}
+
+}  // namespace mote

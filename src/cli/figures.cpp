@@ -1,0 +1,52 @@
+#include "cli/figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+#include "io/bytes.h"
+
+namespace mote {
+
+std::string decimal(double v, int digits) {
+  char out[64];
+  std::snprintf(out, sizeof out, "%.*f", digits, v);
+  return out;
+}
+
+std::string size_text(int64_t bytes) {
+  if (bytes == INT64_MAX) return "without limit";
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  double shown = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; shown >= 1024 && unit < 4; ++unit) shown /= 1024;
+  char out[32];
+  std::snprintf(out, sizeof out, "%.4g %s", shown, units[unit]);
+  return out;
+}
+
+std::string clock_text(double seconds) {
+  int64_t s = std::llround(seconds);
+  auto two = [](int64_t n) { return text(n < 10 ? "0" : "", n); };
+  if (s >= 3600) return text(s / 3600, ":", two(s / 60 % 60), ":", two(s % 60));
+  return text(s / 60, ":", two(s % 60));
+}
+
+std::string duration_text(double seconds) {
+  if (seconds >= 1) return decimal(seconds, 2) + " s";
+  return decimal(seconds * 1e3, seconds >= 0.1 ? 0 : seconds >= 1e-3 ? 1 : 3) + " ms";
+}
+
+std::string as_utf8(std::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    size_t length = 1;
+    while (length <= 4 && !is_utf8(bytes.substr(0, length))) ++length;
+    out += length <= 4 ? bytes.substr(0, length) : "\ufffd";
+    bytes.remove_prefix(length <= 4 ? std::min(length, bytes.size()) : 1);
+  }
+  return out;
+}
+
+}  // namespace mote

@@ -1,0 +1,39 @@
+#include "cli/interrupt.h"
+
+#include <signal.h>
+
+#include <cstddef>
+
+namespace mote {
+
+namespace {
+
+volatile sig_atomic_t caught = 0;
+constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction before[3];
+
+void restore() {
+  for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &before[i], nullptr);
+}
+void remember(int number) {
+  caught = number;
+  restore();
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  caught = 0;
+  struct sigaction ours {};
+  ours.sa_handler = remember;
+  ours.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < 3; ++i) {
+    sigaction(signals[i], nullptr, &before[i]);
+    // What was ignored stays ignored, as nohup and background jobs want.
+    if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &ours, nullptr);
+  }
+}
+Interrupt::~Interrupt() { restore(); }
+int Interrupt::signal() const { return caught; }
+
+}  // namespace mote

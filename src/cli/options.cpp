@@ -1,0 +1,173 @@
+#include "cli/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace mote {
+
+namespace {
+
+// How many letters have to be put in, left out, replaced or swapped with the
+// next.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] =
+          std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(at), text.size());
+    out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string did_you_mean(std::string_view typed, std::span<const std::string_view> names,
+                         std::string_view before) {
+  std::string_view near = nearest_name(typed, names);
+  return near.empty() ? "" : text(" (did you mean ", before, near, "?)");
+}
+
+template <class T>
+bool parse_number(std::string_view word, T& out) {
+  auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), out);
+  return problem == std::errc() && end == word.data() + word.size();
+}
+
+void check_value(const Command& command, const Option& option, std::string_view value) {
+  int64_t whole = 0;
+  double number = 0;
+  if (option.value == "N")
+    check(parse_number(value, whole) && whole >= 0, "[", command.name, "] --", option.name,
+          " needs a whole number, got '", value, "'");
+  else if (option.value == "X")
+    check(parse_number(value, number) && number >= 0 && std::isfinite(number), "[", command.name,
+          "] --", option.name, " needs a number, got '", value, "'");
+  else
+    check(!value.empty(), "[", command.name, "] --", option.name, " needs ", option.value,
+          ", got nothing");
+}
+
+}  // namespace
+
+std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
+  std::string_view best;
+  size_t least = typed.size() / 3 + 2;  // further away is another word
+  for (std::string_view name : names) {
+    size_t distance = edit_distance(typed, name);
+    if (name.starts_with(typed) && typed.size() >= 2) distance = 1;
+    if (distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+Words::Words(const Command& command, std::span<const char* const> words) {
+  bool only_operands = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (only_operands || !word.starts_with("-") || word == "-") {
+      operands_.emplace_back(word);
+    } else if (word == "--") {
+      only_operands = true;
+    } else if (word == "--help" || word == "-h") {
+      wants_help_ = true;
+    } else {
+      check(word.starts_with("--"), "[", command.name, "] options begin with --, got '", word, "'");
+      size_t equals = word.find('=');
+      std::string_view name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+      auto known = std::ranges::find(command.options, name, &Option::name);
+      std::string value;
+      if (equals != word.npos) {
+        value = word.substr(equals + 1);
+        check(known == command.options.end() || !known->value.empty(), "[", command.name, "] --",
+              name, " takes no value, got '", value, "'");
+      } else if (known != command.options.end() && !known->value.empty()) {
+        check(i + 1 < words.size(), "[", command.name, "] --", name, " needs ", known->value,
+              ", got nothing");
+        value = words[++i];
+      }
+      take_option(command, name, value);
+    }
+  }
+  if (!wants_help_) check_operands(command);
+}
+
+void Words::take_option(const Command& command, std::string_view name, const std::string& value) {
+  auto known = std::ranges::find(command.options, name, &Option::name);
+  if (known == command.options.end()) {
+    std::vector<std::string_view> names;
+    for (const Option& option : command.options) names.push_back(option.name);
+    fail(ErrorKind::User, mote::text("[", command.name, "] there is no option --", name,
+                                     did_you_mean(name, names, "--"), "; `mote help ", command.name,
+                                     "` lists them"));
+  }
+  if (!known->value.empty()) check_value(command, *known, value);
+  values_[std::string(name)] = value;
+}
+
+void Words::check_operands(const Command& command) const {
+  std::vector<std::string_view> wanted = split(command.operands, ' ');
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (i >= operands_.size()) {
+      check(wanted[i].starts_with('['), "[", command.name, "] needs ", wanted[i], "; `mote help ",
+            command.name, "` says more");
+      continue;
+    }
+    std::vector<std::string_view> choices = split(wanted[i], '|');
+    check(choices.size() < 2 || std::ranges::find(choices, operands_[i]) != choices.end(), "[",
+          command.name, "] needs one of ", wanted[i], ", got '", operands_[i], "'",
+          did_you_mean(operands_[i], choices, ""));
+  }
+  check(operands_.size() <= wanted.size(), "[", command.name, "] takes ",
+        command.operands.empty() ? "options only" : command.operands, ", got also '",
+        operands_.size() > wanted.size() ? operands_[wanted.size()] : "", "'");
+}
+
+std::string Words::text(std::string_view name, const std::string& otherwise) const {
+  auto it = values_.find(name);
+  return it == values_.end() ? otherwise : it->second;
+}
+int64_t Words::integer(std::string_view name, int64_t otherwise) const {
+  if (has(name)) parse_number(values_.find(name)->second, otherwise);
+  return otherwise;
+}
+double Words::number(std::string_view name, double otherwise) const {
+  if (has(name)) parse_number(values_.find(name)->second, otherwise);
+  return otherwise;
+}
+
+std::string help_text(const Command& command) {
+  std::string out = text("usage: mote ", command.name);
+  if (!command.operands.empty()) out += text(" ", command.operands);
+  if (!command.options.empty()) out += " [OPTIONS]";
+  out += text("\n\n", command.meaning, "\n");
+  if (!command.options.empty()) out += "\n";
+  for (const Option& option : command.options) {
+    std::string left = text("  --", option.name, option.value.empty() ? "" : " ", option.value);
+    out +=
+        text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '), option.meaning, "\n");
+  }
+  if (!command.more.empty()) out += text("\n", command.more, "\n");
+  return out;
+}
+
+}  // namespace mote

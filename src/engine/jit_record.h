@@ -1,0 +1,115 @@
+// What a function of tensors does, noted while it runs.
+//
+// A Recorder listens to the thread that made it: pending writes and gradients left behind, which the
+// jit realizes at the end of every call, and while it captures also every plan that realize runs. What
+// was pending before it began is not the function's work: realize runs that first, unrecorded.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "engine/goals.h"
+#include "engine/plan.h"
+#include "tensor/primitives.h"
+
+namespace mote {
+
+// A counted handle on a storage; holds no node.
+class StorageRef {
+ public:
+  explicit StorageRef(Storage& s) : storage_(&s) { retain(storage_); }
+  StorageRef(StorageRef&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  StorageRef& operator=(StorageRef&& o) noexcept {
+    std::swap(storage_, o.storage_);
+    return *this;
+  }
+  ~StorageRef() {
+    if (storage_) release(storage_);
+  }
+  Storage& operator*() const { return *storage_; }
+  Storage* operator->() const { return storage_; }
+  Storage* get() const { return storage_; }
+  // By a tensor or a pending graph: each version of it that is named counts once.
+  bool held_elsewhere() const { return storage_->refs.load(std::memory_order_acquire) > 1; }
+
+ private:
+  Storage* storage_;
+};
+
+struct RecordedRun {
+  std::shared_ptr<const CompiledPlan> plan;
+  uint8_t device;                                      // where what names none lives
+  std::vector<Storage*> buffers;                       // by param slot
+  std::vector<std::pair<std::string, int64_t>> values; // of variables
+};
+
+struct RecordedStorage {
+  StorageRef storage;
+  bool fresh;         // made meanwhile
+  bool from_host;     // made meanwhile with values in it
+  bool partly;        // some write leaves part of it as it was
+};
+
+// The first thing that happened to a leaf's gradient.
+struct RecordedGradient {
+  Tensor leaf, before;  // before: the gradient it had
+  bool dropped;         // zero_grad; otherwise backward added to it
+};
+
+class Recorder : public EffectListener {
+ public:
+  explicit Recorder(bool captures);
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  static Recorder* current();    // of this thread
+  static Recorder* capturing();  // the same, if it captures and is not paused
+
+  void wrote(UOp version) override;
+  void gradient(const Tensor& leaf, bool dropped) override;
+
+  // Tensors whose writes are pending in the goals' graphs since before the recording.
+  std::vector<Tensor> pending_before(std::span<const Goal> goals) const;
+  void record(std::shared_ptr<const CompiledPlan> plan, uint8_t device, const FlatInputs& inputs,
+              std::span<const UOp> roots);
+  void saw_interpreter() { interpreted_ = true; }
+
+  // What the function wrote, and its gradients, as far as anything still holds them.
+  std::vector<Tensor> left_behind() const;
+  bool wrote_to(const TensorImpl& impl) const;
+
+  bool interpreted() const { return interpreted_; }
+  bool is_fresh(const Storage& s) const { return s.id >= first_id_; }
+  const std::vector<RecordedRun>& runs() const { return runs_; }
+  const std::vector<RecordedGradient>& gradients() const { return gradients_; }
+  const RecordedStorage* find(const Storage& s) const;
+  const std::vector<RecordedStorage>& storages() const { return storages_; }
+
+  // Not recording while it lives.
+  class Pause {
+   public:
+    explicit Pause(Recorder& r) : recorder_(r) { recorder_.paused_ = true; }
+    ~Pause() { recorder_.paused_ = false; }
+
+   private:
+    Recorder& recorder_;
+  };
+
+ private:
+  RecordedStorage& note(Storage& s);
+
+  bool captures_, paused_ = false, interpreted_ = false;
+  uint64_t first_id_;
+  std::unordered_set<const Node*> versions_;  // pending writes made meanwhile
+  std::vector<StorageRef> written_;
+  std::unordered_set<const Storage*> written_set_;
+  std::vector<RecordedGradient> gradients_;
+  std::vector<RecordedRun> runs_;
+  std::vector<RecordedStorage> storages_;     // in the order of first use
+  std::unordered_map<const Storage*, size_t> index_;
+};
+
+}  // namespace mote

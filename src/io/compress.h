@@ -1,0 +1,26 @@
+// gzip, xz and zip's deflate, by zlib and liblzma, which are opened at run time; an error names the
+// package where one is missing. Memory grows with what has come out, and stops at a limit.
+#pragma once
+#include "io/bytes.h"
+
+namespace mote {
+
+// Far above any file mote is for, and below what would bring a machine down before it is noticed.
+constexpr uint64_t kUnpackedLimit = uint64_t{1} << 36;
+
+bool is_gzip(std::span<const uint8_t> bytes);
+bool is_xz(std::span<const uint8_t> bytes);
+
+// All members of a gzip file, one after another. Checks the sums that the format has.
+Bytes unpack_gzip(const File& file, uint64_t limit = kUnpackedLimit);
+Bytes unpack_xz(const File& file, uint64_t limit = kUnpackedLimit);
+// The file as it is, or unpacked if it is gzip or xz: for formats that come either way.
+File unpacked(const File& file, uint64_t limit = kUnpackedLimit);
+
+// A raw deflate stream that must give exactly `size` bytes.
+Bytes inflate(const std::string& name, std::span<const uint8_t> packed, uint64_t size);
+
+// `before` is the sum of the bytes before these.
+uint32_t crc32(std::span<const uint8_t> bytes, uint32_t before = 0);
+
+}  // namespace mote

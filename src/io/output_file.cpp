@@ -1,0 +1,145 @@
+#include "io/output_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "ir/provenance.h"
+
+namespace mote {
+
+namespace {
+
+constexpr size_t pending_limit = 1 << 16;
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// "folder/.name.saving-": what all temporary files for a path begin with.
+std::string temporary_prefix(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const size_t name = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(0, name) + "." + path.substr(name) + ".saving-";
+}
+
+std::string behind_links(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) ? resolved : path;
+}
+
+// A writer holds a lock on its temporary file, so one that can be locked has lost its writer.
+void remove_abandoned(const std::string& prefix) {
+  const std::string folder = folder_of(prefix), start = prefix.substr(prefix.rfind('/') + 1);
+  DIR* listing = ::opendir(folder.c_str());
+  if (!listing) return;
+  while (const dirent* entry = ::readdir(listing)) {
+    if (std::strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
+    const std::string path = folder + "/" + entry->d_name;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+    ::close(fd);
+  }
+  ::closedir(listing);
+}
+
+// Locked, and still there once it is: a cleaner may have had it between its making and the lock.
+int make_temporary(const std::string& prefix, std::string& path) {
+  static std::atomic<unsigned> made{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    path = text(prefix, ::getpid(), "-", made++);
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) return fd;
+    struct stat info;
+    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 &&
+        info.st_nlink > 0)
+      return fd;
+    if (fd >= 0) ::close(fd);
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_links(path)) {
+  struct stat old;
+  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  if (replaces && S_ISDIR(old.st_mode)) errno = EISDIR, fail_with("write");
+  const std::string prefix = temporary_prefix(target_);
+  remove_abandoned(prefix);
+  fd_ = make_temporary(prefix, temporary_);
+  if (fd_ < 0) {
+    temporary_.clear();
+    fail_with("create a file beside");
+  }
+  if (replaces) ::fchmod(fd_, old.st_mode & 07777);
+}
+
+OutputFile::~OutputFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void OutputFile::fail_with(const char* what) const {
+  const int reason = errno;
+  fail(ErrorKind::Device,
+       text("[", current_method(), "] cannot ", what, " ", path_, ": ", std::strerror(reason)));
+}
+
+void OutputFile::write(std::string_view bytes) {
+  size_ += bytes.size();
+  if (pending_.size() + bytes.size() > pending_limit) flush();
+  if (bytes.size() > pending_limit)
+    send(bytes);
+  else
+    pending_ += bytes;
+}
+
+void OutputFile::write(std::span<const uint8_t> bytes) {
+  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void OutputFile::pad(size_t multiple) {
+  write(std::string((multiple - size_ % multiple) % multiple, '\0'));
+}
+
+void OutputFile::send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_with("write");
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+}
+
+void OutputFile::flush() {
+  send(pending_);
+  pending_.clear();
+}
+
+// The folder is flushed too: else a power cut could forget the rename.
+void OutputFile::commit() {
+  flush();
+  if (::fsync(fd_) != 0) fail_with("write");
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with("replace");
+  temporary_.clear();
+  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;  // a folder that may be written but not read
+  const int failed = ::fsync(folder);
+  ::close(folder);
+  if (failed && errno != EINVAL) fail_with("write the folder of");
+}
+
+}  // namespace mote

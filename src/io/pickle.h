@@ -1,0 +1,52 @@
+// Python pickles of tensors, read and never run. A pickle is a program for a small stack machine; of
+// the things it could call, only those in a short table are known, and each is imitated here.
+// Anything else is an error that names it. Memory is a small multiple of the pickle's size.
+#pragma once
+#include <deque>
+#include <functional>
+
+#include "io/formats.h"
+
+namespace mote {
+
+class Pickle {
+ public:
+  enum Kind : uint8_t { None, Bool, Int, Float, Text, Tuple, List, Dict, Tensor, Storage, Global };
+  struct Value {
+    Kind kind = None;
+    uint32_t length = 0;  // of a text
+    union {
+      int64_t number = 0;  // or which container, tensor, storage or global
+      double real;
+      const char* text;
+    };
+    std::string_view as_text() const { return {text, length}; }
+  };
+
+  // `storage` gives the bytes of a storage by its key. The file must outlive the pickle.
+  using FindStorage = std::function<Bytes(std::string_view key)>;
+  Pickle(const File& file, const FindStorage& storage);
+
+  const Value& root() const { return root_; }
+  // Items of a tuple or list; of a dict keys and values in turns. Containers can contain themselves.
+  std::span<const Value> items(const Value& container) const {
+    return containers_[static_cast<size_t>(container.number)];
+  }
+  const StoredTensor& tensor(const Value& v) const {
+    return tensors_[static_cast<size_t>(v.number)];
+  }
+  static std::string global_name(const Value& v);  // "torch.float32"
+
+ private:
+  friend class Unpickler;
+  std::deque<std::vector<Value>> containers_;
+  std::deque<StoredTensor> tensors_;
+  Value root_;
+};
+
+// Dicts, lists and tuples as tensors with dotted names; plain values become metadata. Shared
+// containers can stand for far more values than there are bytes: what comes out is held to a
+// multiple of the pickle's size.
+Contents flatten(const File& file, const Pickle& pickle);
+
+}  // namespace mote

@@ -1,0 +1,104 @@
+#include "nn/flat.h"
+
+#include <algorithm>
+
+#include "engine/realize.h"
+#include "nn/module_call.h"
+#include "runtime/device.h"
+
+namespace mote::nn {
+
+namespace {
+
+struct Part {
+  int64_t begin, count;
+  UOp value;  // in the shape it was computed in
+};
+
+// The parts of a sum of padded parts and of the gradient so far; nothing where it is another sum.
+struct Sum {
+  std::vector<Part> parts;  // last first: that is the order in which backward makes them
+  bool continues = false;   // the gradient so far is one term
+  bool in_parts = true;
+
+  Sum(UOp sum, UOp so_far) {
+    std::vector<UOp> rest = {sum};
+    while (!rest.empty()) {
+      UOp n = rest.back();
+      rest.pop_back();
+      if (n->is(Op::Add))
+        rest.insert(rest.end(), {n->src(0), n->src(1)});
+      else if (n == so_far && !continues)
+        continues = true;
+      else
+        add(n);
+    }
+    std::ranges::sort(parts, std::greater<>(), &Part::begin);
+    int64_t covered = 0, end = sum->shape->count();
+    for (const Part& p : parts) {
+      in_parts &= p.begin + p.count <= end;
+      end = p.begin;
+      covered += p.count;
+    }
+    in_parts &= continues || covered == sum->shape->count();
+  }
+
+ private:
+  void add(UOp n) {
+    if (!n->is(Op::Pad)) {
+      in_parts = false;
+      return;
+    }
+    UOp value = n->src(0);
+    int64_t count = value->shape->count();
+    while (value->is(Op::Reshape) && !value->src(0)->shape->symbolic) value = value->src(0);
+    parts.push_back({list_dims(n)[0].size, count, value});
+  }
+};
+
+}  // namespace
+
+Tensor join_parameters(const std::vector<Tensor>& parameters) {
+  int64_t count = 0;
+  const Tensor& first = parameters[0];
+  for (const Tensor& p : parameters) {
+    expect(p.dtype() == first.dtype() && p.device() == first.device(),
+           "flat needs parameters of one dtype and device, got ", first.dtype(), " on ",
+           first.device(), " and ", p.dtype(), " on ", p.device());
+    count += p.numel();
+  }
+  Tensor joined = unset(count, {first.dtype(), first.device()});
+  std::vector<Tensor> parts;
+  int64_t at = 0;
+  for (const Tensor& p : parameters) {
+    parts.push_back(joined.narrow(0, at, p.numel()).view(p.sizes()));
+    at += p.numel();
+  }
+  if (device(first.impl()->device).holds_data()) {
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].assign(parameters[i].detach());
+    joined.realize();
+  }
+  parameter(joined);
+  for (size_t i = 0; i < parts.size(); ++i) become_view(parameters[i], parts[i]);
+  return joined;
+}
+
+void gather_gradient(const Tensor& joined, Tensor& into) {
+  Tensor grad = joined.grad();
+  Ref sum = node_of(grad), so_far = node_of(into);
+  if (sum == so_far) return;
+  Sum terms(sum, so_far);
+  if (!terms.in_parts) {
+    into.assign(grad);
+  } else {
+    for (const Part& p : terms.parts) {
+      Tensor value = make_value(Ref(p.value), joined);
+      Tensor place = into.narrow(0, p.begin, p.count).view(value.sizes());
+      place.assign(terms.continues ? place + value : value);
+    }
+  }
+  grad.impl()->value = node_of(into);
+  set_own(*grad.impl(), false);  // what backward adds next stays a sum
+}
+
+}  // namespace mote::nn

@@ -1,0 +1,127 @@
+#include <mote/lr_schedules.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "tensor/impl.h"
+
+namespace mote::optim {
+
+namespace {
+
+double cosine_between(double from, double to, double part) {
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * part));
+}
+double line_between(double from, double to, double part) { return from + (to - from) * part; }
+
+// numbers: linear, then per phase: its last step, rates at its begin and its end.
+double one_cycle(const Schedule& s, int64_t step) {
+  const std::vector<double>& n = s.numbers;
+  double begin = 0, at = static_cast<double>(step);
+  for (size_t i = 1; i < n.size(); i += 3) {
+    if (at > n[i] && i + 3 < n.size()) {
+      begin = n[i];
+      continue;
+    }
+    double part = std::min(1.0, (at - begin) / (n[i] - begin));
+    return n[0] != 0 ? line_between(n[i + 1], n[i + 2], part)
+                     : cosine_between(n[i + 1], n[i + 2], part);
+  }
+  return 0;
+}
+
+double sequence(const Schedule& s, int64_t step) {
+  size_t i = 0;
+  double begin = 0;
+  for (; i < s.numbers.size() && static_cast<double>(step) >= s.numbers[i]; ++i)
+    begin = s.numbers[i];
+  return s.parts[i](step - static_cast<int64_t>(begin));
+}
+
+void expect_steps(int64_t steps) { expect(steps > 0, "needs at least one step, got ", steps); }
+
+void expect_ascending(const std::vector<int64_t>& milestones) {
+  for (size_t i = 1; i < milestones.size(); ++i)
+    expect(milestones[i - 1] <= milestones[i], "milestones must ascend, got ", milestones[i - 1],
+           " before ", milestones[i]);
+}
+
+}  // namespace
+
+Schedule constant_lr(double lr, double factor, int64_t steps) {
+  auto formula = [](const Schedule& s, int64_t step) {
+    return static_cast<double>(step) < s.numbers[2] ? s.numbers[0] * s.numbers[1] : s.numbers[0];
+  };
+  return {formula, {lr, factor, static_cast<double>(steps)}, {}};
+}
+
+Schedule step_lr(double lr, int64_t every, double gamma) {
+  Call call("step_lr", Loc::current());
+  expect_steps(every);
+  auto formula = [](const Schedule& s, int64_t step) {
+    return s.numbers[0] * std::pow(s.numbers[2], step / static_cast<int64_t>(s.numbers[1]));
+  };
+  return {formula, {lr, static_cast<double>(every), gamma}, {}};
+}
+
+Schedule multi_step_lr(double lr, const std::vector<int64_t>& milestones, double gamma) {
+  Call call("multi_step_lr", Loc::current());
+  expect_ascending(milestones);
+  auto formula = [](const Schedule& s, int64_t step) {
+    double rate = s.numbers[0];
+    for (size_t i = 2; i < s.numbers.size() && static_cast<double>(step) >= s.numbers[i]; ++i)
+      rate *= s.numbers[1];
+    return rate;
+  };
+  Schedule out{formula, {lr, gamma}, {}};
+  out.numbers.insert(out.numbers.end(), milestones.begin(), milestones.end());
+  return out;
+}
+
+Schedule exponential_lr(double lr, double gamma) {
+  auto formula = [](const Schedule& s, int64_t step) {
+    return s.numbers[0] * std::pow(s.numbers[1], step);
+  };
+  return {formula, {lr, gamma}, {}};
+}
+
+Schedule linear_lr(double lr, int64_t steps, double start, double end) {
+  Call call("linear_lr", Loc::current());
+  expect_steps(steps);
+  auto formula = [](const Schedule& s, int64_t step) {
+    double part = std::min(1.0, static_cast<double>(step) / s.numbers[2]);
+    return line_between(s.numbers[0], s.numbers[1], part);
+  };
+  return {formula, {lr * start, lr * end, static_cast<double>(steps)}, {}};
+}
+
+Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min) {
+  Call call("cosine_annealing_lr", Loc::current());
+  expect_steps(steps);
+  auto formula = [](const Schedule& s, int64_t step) {
+    return cosine_between(s.numbers[0], s.numbers[1], static_cast<double>(step) / s.numbers[2]);
+  };
+  return {formula, {lr, eta_min, static_cast<double>(steps)}, {}};
+}
+
+Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o) {
+  Call call("one_cycle_lr", Loc::current());
+  expect_steps(steps);
+  double first = max_lr / o.div_factor, last = first / o.final_div_factor;
+  double total = static_cast<double>(steps), up = o.pct_start * total - 1;
+  Schedule out{one_cycle, {o.linear ? 1.0 : 0.0, up, first, max_lr}, {}};
+  std::vector<double>& n = out.numbers;
+  if (o.three_phase) n.insert(n.end(), {2 * o.pct_start * total - 2, max_lr, first});
+  n.insert(n.end(), {total - 1, o.three_phase ? first : max_lr, last});
+  return out;
+}
+
+Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones) {
+  Call call("sequential_lr", Loc::current());
+  expect(parts.size() == milestones.size() + 1, "needs one milestone between two parts, got ",
+         parts.size(), " parts and ", milestones.size(), " milestones");
+  expect_ascending(milestones);
+  return {sequence, {milestones.begin(), milestones.end()}, std::move(parts)};
+}
+
+}  // namespace mote::optim

@@ -1,0 +1,104 @@
+// Staging: the reads of one memory kept over copies of some ranges.
+#include <algorithm>
+#include <unordered_map>
+
+#include "algebra/algebra.h"
+#include "ir/program.h"
+#include "optimize/apply.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 28;
+
+struct Users {
+  std::unordered_map<const Node*, std::vector<UOp>> of;
+  explicit Users(std::span<const UOp> order) {
+    for (UOp n : order)
+      for (Node* s : n->src())
+        if (of[s].empty() || of[s].back() != n) of[s].push_back(n);
+  }
+};
+
+bool is_place(UOp index, const Users& users) {
+  return std::ranges::any_of(users.of.at(index.get()),
+                             [&](UOp u) { return u->is(Op::Store) && u->src(0) == index; });
+}
+
+// The largest value made of a read that depends on no range the read does not depend on.
+UOp largest_alike(UOp read, const Users& users) {
+  UOp value = read;
+  while (true) {
+    auto it = users.of.find(value.get());
+    if (it == users.of.end() || it->second.size() != 1) return value;
+    UOp user = it->second[0];
+    if (!has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
+    if (user->dtype == DType::index || user->dtype == DType::boolean) return value;
+    value = user;
+  }
+}
+
+// What the copy of a range that fills a stage is: reduces are plain loops there.
+Role copied_role(Role role) {
+  if (is_tile(role)) return role == Role::Unroll ? Role::Upcast : role;
+  return Role::Loop;
+}
+
+}  // namespace
+
+UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  if (a.over.empty()) return refuse(refused, "no ranges to stage over");
+  std::vector<UOp> over;
+  uint64_t slots = 0;
+  for (int slot : a.over) {
+    UOp r = ranges.find(slot);
+    if (!r) return refuse(refused, text("no range of slot ", slot));
+    if (std::ranges::count(over, r)) return refuse(refused, text("slot ", slot, " twice"));
+    if (!is_const(r->src(0))) return refuse(refused, "a size that is not constant");
+    over.push_back(r);
+    slots |= r->ranges;
+  }
+  const std::vector<UOp> order = toposort(body);
+  const Users users(order);
+  UOp read;
+  for (UOp n : order) {
+    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != a.slot) continue;
+    if (is_place(n, users)) return refuse(refused, "the memory is written by this kernel");
+    if ((n->ranges & slots) != slots) continue;
+    if (read) return refuse(refused, text("several reads of ", a.slot));
+    read = n;
+  }
+  if (!read) return refuse(refused, text("no read of ", a.slot, " depends on all of these"));
+  UOp value = largest_alike(read, users);
+  for (UOp r : open_ranges(value))
+    if (is_tile(range_role(r)) && !std::ranges::count(over, r))
+      return refuse(refused, text("the read depends on tile range ", range_slot(r), " too"));
+  if (ranges.next_slot + static_cast<int>(over.size()) > 63)
+    return refuse(refused, "too many ranges");
+
+  int64_t size = 1;
+  for (UOp r : over) {
+    size *= r->src(0)->arg.i;
+    if (size > kMostElements) return refuse(refused, "too much memory");
+  }
+  UOp place = index(0), position = index(0);
+  std::vector<std::pair<UOp, UOp>> copies;
+  int64_t step = size;
+  for (size_t i = 0; i < over.size(); ++i) {
+    UOp copy = range(ranges.next_slot + static_cast<int>(i), over[i]->src(0),
+                     copied_role(range_role(over[i])));
+    copies.emplace_back(over[i], copy);
+    step /= over[i]->src(0)->arg.i;
+    place = place + copy * step;
+    position = position + over[i] * step;
+  }
+  std::vector<UOp> src{substitute(value, copies), place};
+  for (auto& [from, to] : copies) src.push_back(to);
+  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
+  UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));
+  std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
+  return simplify(substitute(body, map));
+}
+
+}  // namespace mote
