@@ -1,9 +1,6 @@
-// What shows only in a process of its own: the environment, the compile cache between runs, the
-// command-line program.
+// What shows only in a process of its own: the environment, the compile cache between runs.
 #include <doctest/doctest.h>
 #include <mote/mote.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -13,27 +10,12 @@
 #include "base/error.h"
 #include "engine/realize.h"
 #include "runtime/disk_cache.h"
+#include "test/process.h"
 
 using namespace mote;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Ran {
-  int status;
-  std::string output;  // stdout and stderr
-};
-
-Ran run(const std::string& command) {
-  FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
-  REQUIRE(pipe);
-  Ran out;
-  char part[4096];
-  for (size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) out.output.append(part, n);
-  int status = pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
 
 // This program again, running the test of the name given, with other settings.
 Ran run_self(const std::string& settings, const std::string& test) {
@@ -41,31 +23,11 @@ Ran run_self(const std::string& settings, const std::string& test) {
   return run("env " + settings + " " + self + " --no-skip --test-case='" + test + "'");
 }
 
-Ran run_mote(const std::string& arguments, const std::string& settings = "") {
-  return run("env " + settings + " " MOTE_BINARY_DIR "/mote " + arguments);
-}
-
-bool has(const Ran& ran, const std::string& what) {
-  if (ran.output.find(what) != std::string::npos) return true;
-  MESSAGE("in: " << ran.output);
-  return false;
-}
-
 size_t times(const std::string& text, const std::string& what) {
   size_t n = 0;
   for (size_t at = 0; (at = text.find(what, at)) != text.npos; ++at) ++n;
   return n;
 }
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "mote-test-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-};
 
 const char* const no_compilers = "PATH=/nonexistent MOTE_LIBLLVM=/nonexistent";
 
@@ -86,7 +48,7 @@ TEST_CASE("in a child: add on the CPU" * doctest::skip()) {
   try {
     Tensor t = ones({2}) + 1;
     t.realize();
-    std::printf("ran: %s\n", t.to_string().c_str());
+    std::printf("ran: %s on %s\n", t.to_string().c_str(), t.device().c_str());
   } catch (const Error& e) {
     std::printf("%s: %s\n", e.kind() == ErrorKind::Device ? "device error" : "error", e.what());
   }
@@ -129,7 +91,7 @@ TEST_SUITE("processes") {
 
   TEST_CASE("without LLVM the C compiler serves; without both the error names the packages") {
     Ran c = run_self("MOTE_CACHE=0 MOTE_LIBLLVM=/nonexistent", "in a child: add on the CPU");
-    CHECK(has(c, "ran: [2. 2.]"));
+    CHECK(has(c, "ran: [2. 2.] on CPU"));
     Ran none = run_self(no_compilers, "in a child: add on the CPU");
     CHECK(has(none,
               "device error: [device] CPU is not available: LLVM 19 not found (tried only "
@@ -137,41 +99,8 @@ TEST_SUITE("processes") {
               "PATH: install g++ (or libllvm19, which needs no C compiler) (" __FILE__ ":"));
   }
 
-  TEST_CASE("a setting that cannot be read is an error that names it") {
-    Ran ran = run_mote("devices", "MEMORY_MB=lots");
-    CHECK(ran.status == 1);
-    CHECK(has(ran, "[flags] MEMORY_MB=lots: expected a whole number, 0 or more"));
-  }
-
-  TEST_CASE("mote: help, version, flags, and what it does not know") {
-    Ran help = run_mote("--help");
-    CHECK(help.status == 0);
-    for (const char* command : {"devices", "flags", "version", "help", "test"})
-      CHECK(has(help, std::string("\n  ") + command));
-    CHECK(run_mote("help").output == help.output);
-    CHECK(has(run_mote("version"), "mote "));
-    Ran flags = run_mote("flags");
-    CHECK(has(flags, "\n  MEMORY_MB   0     byte limit of each device"));
-    Ran unknown = run_mote("frobnicate");
-    CHECK(unknown.status == 2);
-    CHECK(has(unknown, "mote: no command 'frobnicate'; there are "));
-    CHECK(run_mote("").status == 2);
-    CHECK(run_mote("devices --yaml").status == 2);
-  }
-
-  TEST_CASE("mote devices: each device, or why not") {
-    Ran all = run_mote("devices", "THREADS=3 MEMORY_MB=64");
-    CHECK(all.status == 0);
-    CHECK(has(all, "; 3 threads, "));
-    CHECK(has(all, ", memory 64 MB"));
-    for (const char* name : {"CPU ", "NULL ", "INTERP ", "INTERP_PROGRAM ", "DISK "})
-      CHECK(has(all, name));
-    Ran none = run_mote("devices", no_compilers);
-    CHECK(none.status == 0);
-    CHECK(has(none, "CPU             not available: LLVM 19 not found"));
-    Ran json = run_mote("devices --json", no_compilers);
-    CHECK(has(json, "[{\"name\": \"CPU\", \"available\": false, \"why_not\": \"LLVM 19 not found"));
-    CHECK(has(json, "{\"name\": \"INTERP\", \"available\": true, \"about\": "));
-    CHECK(has(run_mote("devices --json", "MEMORY_MB=64"), "\"memory_bytes\": 67108864}"));
+  TEST_CASE("DEV names the device of new tensors") {
+    CHECK(has(run_self("MOTE_DEV=INTERP", "in a child: add on the CPU"), "ran: [2. 2.] on INTERP"));
+    CHECK(has(run_self("MOTE_DEV=NOSUCH", "in a child: add on the CPU"), "there is no device NOSUCH; there are"));
   }
 }

@@ -210,6 +210,7 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
               static_cast<long long>(done), static_cast<long long>(count),
               static_cast<unsigned long long>(first), seconds(), budget_seconds);
   print_fires(trace);
+  CHECK(done == count);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace mote {
@@ -13,6 +15,12 @@ inline std::string shared_data(const std::string& name) {
   if (std::filesystem::exists(path)) return path;
   MESSAGE("skipped: there is no ../shared/data/", name);
   return {};
+}
+
+// The whole of a file.
+inline std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace mote

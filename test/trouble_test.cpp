@@ -121,6 +121,28 @@ TEST_CASE("one tensor with 10,000 consumers") {
   MESSAGE("summed in ", one, " s");
 }
 
+TEST_CASE("kernels have a bounded number of loops and ops") {
+  Tensor x = rand({100, 8}).realize(), total = zeros({});
+  std::vector<float> values = x.square().sum(1).to_vector<float>();
+  double expected = 0;
+  for (int i = 0; i < 100; ++i) {
+    total = total + x(i).square().sum();
+    expected += static_cast<double>(values[static_cast<size_t>(i)]);
+  }
+  CHECK(total.item<float>() == doctest::Approx(expected));
+
+  Tensor w = (rand({16, 16}) * 0.1).realize().requires_grad_(), h = rand({4, 16}).realize();
+  for (int i = 0; i < 64; ++i) h = h.matmul(w).tanh();
+  h.sum().backward();
+  w.grad().realize();
+
+  Tensor wave = rand({16}).realize();
+  for (int i = 0; i < 300; ++i) wave = wave.sin() + wave;
+  for (const KernelReport& k : explain(std::vector<Tensor>{wave}).kernels)
+    CHECK(k.text.size() < 200'000);
+  wave.realize();
+}
+
 TEST_CASE("a cat of 5,000 inputs") {
   std::vector<Tensor> parts;
   for (int i = 0; i < 5'000; ++i) parts.push_back(from_data(std::vector<int>{i, -i}, {2}));
@@ -140,9 +162,8 @@ TEST_CASE("the second step of a training loop compiles nothing") {
   Training training;
   Tensor y = labels();
   training.step(inputs(0), y, 0.01);
-  training.step(inputs(1), y, 0.009);
   const EngineCounts before = engine_counts();
-  for (int i = 2; i < 6; ++i) training.step(inputs(i), y, 0.01 / i);
+  for (int i = 1; i < 6; ++i) training.step(inputs(i), y, 0.01 / i);
   const EngineCounts after = engine_counts();
   CHECK(after.kernels_compiled == before.kernels_compiled);
   CHECK(after.schedules - before.schedules == after.schedule_hits - before.schedule_hits);

@@ -84,6 +84,10 @@ struct JitFormOf : JitForm {
   explicit JitFormOf(const R& v) : value(v) {}
 };
 
+// Its address tells one list of types from another.
+template <class... T>
+inline constexpr char jit_types = 0;
+
 // One call; holds the function's lock. Errors leave through it.
 class JitCall {
  public:
@@ -113,8 +117,7 @@ class Jit : public JitBase {
   template <class... Args>
   auto operator()(Args&&... args) {
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
-    static constexpr char type = 0;  // its address tells one list of types from another
-    JitCall call(*core_, &type);
+    JitCall call(*core_, &jit_types<R, std::remove_cvref_t<Args>...>);
     size_t i = 0;
     (walk_fields(args, std::to_string(i++), call), ...);
     if constexpr (std::is_void_v<R>) {

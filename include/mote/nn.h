@@ -91,14 +91,16 @@ using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
 
-// Of any rank. While training, a call also writes the running statistics: realize them too.
+// Of any rank. While training, a call also writes the running statistics: realize them too. Without
+// them the batch is always normalised by its own.
 struct BatchNorm {
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
   double eps = 1e-5, momentum = 0.1;
   bool training = true;
   MOTE_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
   BatchNorm() = default;
-  explicit BatchNorm(int64_t channels, const Options& = {});
+  explicit BatchNorm(int64_t channels, const Options& = {}, bool affine = true,
+                     bool track_running_stats = true);
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -109,7 +111,7 @@ struct LayerNorm {
   MOTE_FIELDS(weight, bias)
   LayerNorm() = default;
   explicit LayerNorm(const Ints& shape, double epsilon = 1e-5, bool affine = true,
-                     const Options& = {});
+                     const Options& = {}, bool with_bias = true);
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -119,7 +121,7 @@ struct RMSNorm {
   double eps = -1;  // the dtype's epsilon
   MOTE_FIELDS(weight)
   RMSNorm() = default;
-  explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {});
+  explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {}, bool affine = true);
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 

@@ -98,7 +98,8 @@ std::optional<int64_t> multiple_of(const Linear& sum, const Linear& part) {
 
 // u with every sum that contains multiples of `part` written with `name` instead.
 UOp with_name(UOp u, const Linear& part, UOp name) {
-  Column<Node*> done(arena().size());
+  MemoLease lease;
+  Memo<Node*>& done = *lease;
   std::vector<Node*> src;
   for (UOp n : toposort(u)) {
     src.clear();

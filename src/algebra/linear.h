@@ -2,6 +2,7 @@
 #pragma once
 #include "algebra/algebra.h"
 #include "algebra/exact.h"
+#include "ir/memo.h"
 
 namespace mote {
 

@@ -108,7 +108,8 @@ UOp sum_over(UOp value, UOp r);
 
 // value where r is `at`; memory that moves with r is read only where `valid`.
 UOp select(UOp value, UOp r, UOp at, UOp valid) {
-  Column<Node*> done(arena().size());
+  MemoLease lease;
+  Memo<Node*>& done = *lease;
   std::vector<Node*> src;
   for (UOp n : toposort(value)) {
     if (!depends(n, r)) {

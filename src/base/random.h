@@ -12,7 +12,6 @@ class Random {
   uint64_t bits() { return mix(state_ += 0x9e3779b97f4a7c15u); }
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }  // [0, 1)
   double between(double lo, double hi) { return lo + (hi - lo) * uniform(); }
-  bool chance(double p) { return uniform() < p; }
   // 0 ... count - 1. The error of the multiplication, count / 2^64, is of no matter here.
   int64_t below(int64_t count) {
     return static_cast<int64_t>(

@@ -1,10 +1,11 @@
-// The commands of the command-line program, each a row that its own file
-// defines.
+// The commands of the command-line program, each a row that its own file defines.
 #pragma once
 #include "cli/options.h"
 
 namespace mote {
 
+extern const Command train_command;    // train.cpp
+extern const Command run_command;      // run.cpp
 extern const Command info_command;     // info.cpp
 extern const Command devices_command;  // devices.cpp
 extern const Command bench_command;    // bench_host.cpp

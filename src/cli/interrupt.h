@@ -3,8 +3,8 @@
 
 namespace mote {
 
-// While one lives, the first SIGINT, SIGTERM or SIGHUP is remembered and the
-// second one ends the program at once, as if none lived.
+// While one lives, the first SIGINT, SIGTERM or SIGHUP is remembered and the second one ends the
+// program at once, as if none lived.
 class Interrupt {
  public:
   Interrupt();

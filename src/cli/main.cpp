@@ -1,6 +1,7 @@
 // The command-line program.
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -37,7 +38,7 @@ constexpr Command help_command = {
     "help", "[COMMAND]", "what the commands do, or one of them in full", {}, print_help};
 
 const Command* const commands[] = {
-    &info_command,    &devices_command,
+    &train_command, &run_command,   &info_command,    &devices_command,
     &bench_command, &flags_command, &version_command, &help_command,
 };
 
@@ -68,11 +69,19 @@ int print_help(const Words& words) {
   return 0;
 }
 
+// The line of this program that an error names means nothing to its user.
+std::string without_place(std::string what) {
+  size_t place = what.rfind(" (src/cli/");
+  if (place != what.npos && what.ends_with(')')) what.resize(place);
+  return what;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   read_short_flag_names();
-  int on_error = 2;  // while it is the words of the command line that are wrong
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
+  int on_error = 2;               // while it is the words of the command line that are wrong
   try {
     std::span<const char* const> words(argv + 1, argv + argc);
     const Command& command = find_command(words.empty() ? "help" : words[0]);
@@ -83,11 +92,12 @@ int main(int argc, char** argv) {
       std::fputs(help_text(command).c_str(), stdout);
     else
       status = std::max(status, command.run(parsed));
-    check(std::fflush(stdout) == 0, "[", command.name,
-          "] the output cannot be written: ", std::strerror(errno));
+    if (std::fflush(stdout) != 0)
+      fail(ErrorKind::Device,
+           text("[", command.name, "] the output cannot be written: ", std::strerror(errno)));
     return status;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mote: %s\n", error.what());
+    std::fprintf(stderr, "mote: %s\n", without_place(error.what()).c_str());
     return on_error;
   }
 }

@@ -10,8 +10,7 @@ namespace mote {
 
 namespace {
 
-// How many letters have to be put in, left out, replaced or swapped with the
-// next.
+// How many letters have to be put in, left out, replaced or swapped with the next.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i)

@@ -1,6 +1,5 @@
-// The words of a command line. A command says in data what it takes; parsing
-// checks the words against that, so that a command's code starts with values
-// that make sense.
+// The words of a command line. A command says in data what it takes; parsing checks the words
+// against that, so that a command's code starts with values that make sense.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,9 +10,8 @@
 
 namespace mote {
 
-// --name VALUE. What may follow is said by its letter: "N" a whole number, "X"
-// a number, both not negative; anything else is text; "" nothing, the option is
-// a switch.
+// --name VALUE. What may follow is said by its letter: "N" a whole number, "X" a number, both not
+// negative; anything else is text; "" nothing, the option is a switch.
 struct Option {
   std::string_view name, value, meaning;
 };
@@ -22,8 +20,7 @@ class Words;
 
 struct Command {
   std::string_view name;
-  std::string_view operands;  // "mnist|cifar|gpt FILE [NAME]": choices, any
-                              // text, may be left out
+  std::string_view operands;  // "mnist|cifar FILE [NAME]": choices, any text, may be left out
   std::string_view meaning;   // one line
   std::span<const Option> options;
   int (*run)(const Words&);    // returns the exit status; errors are exceptions
@@ -32,8 +29,7 @@ struct Command {
 
 class Words {
  public:
-  // Throws a User error that names the word, and the nearest name where one is
-  // near.
+  // Throws a User error that names the word, and the nearest name where one is near.
   Words(const Command&, std::span<const char* const> words);
 
   bool has(std::string_view name) const { return values_.contains(name); }

@@ -17,8 +17,7 @@ struct Point {
   double x, y;
 };
 
-// 1, 2 or 5 times a power of ten, so that about `count` of them fill the
-// length.
+// 1, 2 or 5 times a power of ten, so that about `count` of them fill the length.
 double round_step(double length, double count) {
   double rough = length / count, power = std::pow(10, std::floor(std::log10(rough)));
   for (double digit : {1.0, 2.0, 5.0})
@@ -53,21 +52,21 @@ std::string escaped(const std::string& s) {
   return out;
 }
 
-// A mean of the last steps, about a fortieth of the whole; its start is not
-// pulled towards zero.
+// The mean of what lies around a step, about a thirtieth of the whole; less at the ends, and the
+// same on both sides, so that the line lies where the points lie.
 std::vector<Point> smoothed(const std::vector<Point>& raw) {
-  double keep = 1 - 1 / std::max(1.0, static_cast<double>(raw.size()) / 40), mean = 0, weight = 0;
+  std::vector<double> sums = {0};
+  for (const Point& p : raw) sums.push_back(sums.back() + p.y);
   std::vector<Point> out;
-  for (const Point& p : raw) {
-    mean = keep * mean + (1 - keep) * p.y;
-    weight = keep * weight + (1 - keep);
-    out.push_back({p.x, mean / weight});
+  for (size_t i = 0; i < raw.size(); ++i) {
+    size_t around = std::min({raw.size() / 60, i, raw.size() - 1 - i});
+    double sum = sums[i + around + 1] - sums[i - around];
+    out.push_back({raw[i].x, sum / static_cast<double>(2 * around + 1)});
   }
   return out;
 }
 
-// Of many points in one column of the picture, the least and the greatest are
-// enough.
+// Of many points in one column of the picture, the least and the greatest are enough.
 std::vector<Point> thinned(const std::vector<Point>& points, const Axis& x) {
   std::vector<Point> out;
   for (size_t i = 0; i < points.size();) {

@@ -5,8 +5,8 @@
 
 namespace mote {
 
-// An SVG document: every step's loss, faint, and a smoothed line, over axes
-// with round ticks. Losses that are not finite are left out.
+// An SVG document: every step's loss, faint, and a smoothed line, over axes with round ticks.
+// Losses that are not finite are left out.
 std::string loss_plot(std::span<const float> losses, const std::string& title);
 
 }  // namespace mote

@@ -1,6 +1,5 @@
-// How far a long command is, on stderr: one line that is drawn over on a
-// terminal, a plain line every few seconds elsewhere. Never more than ten lines
-// a second, each in one write.
+// How far a long command is, on stderr: one line that is drawn over on a terminal, a plain line
+// every few seconds elsewhere. Never more than ten lines a second, each in one write.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,8 +15,7 @@ struct ProgressFigures {
   double step_seconds = 0;  // of the last steps; 0: none was measured
   double samples_per_second = 0;
 };
-// One line of at most `columns` characters. What does not fit is left out, the
-// bar first.
+// One line of at most `columns` characters. What does not fit is left out, the bar first.
 std::string progress_line(const ProgressFigures&, int columns, bool utf8);
 
 class Progress {

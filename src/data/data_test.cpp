@@ -6,7 +6,7 @@
 #include <set>
 
 #include "test/shared_data.h"
-#include "test/temporary_file.h"
+#include "test/temp_folder.h"
 
 using namespace mote;
 
@@ -109,9 +109,10 @@ TEST_CASE("data: text by characters") {
 
 TEST_CASE("data: malformed idx and CIFAR files are refused by name and field") {
   using namespace std::string_literals;
-  auto idx = [](const std::string& bytes) {
-    TemporaryFile file("t.idx", bytes);
-    std::string why = refusal([&] { data::read_idx(file.path); });
+  test::TempFolder folder;
+  auto idx = [&](const std::string& bytes) {
+    test::write_file(folder / "t.idx", bytes);
+    std::string why = refusal([&] { data::read_idx(folder / "t.idx"); });
     CHECK((why == "accepted" || why.find("t.idx: ") != std::string::npos));
     return why;
   };
@@ -125,10 +126,11 @@ TEST_CASE("data: malformed idx and CIFAR files are refused by name and field") {
   CHECK(idx("\0\0\x08\x03\0\0"s).find("a size") != std::string::npos);
   CHECK(idx("\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s).find("the array") !=
         std::string::npos);
-  TemporaryFile bad("c.bin", std::string(3073, '\x0a')), cut("d.bin", std::string(3072, '\0'));
-  CHECK(refusal([&] { data::cifar10(std::vector{bad.path}); }).find("0 ... 9, got 10") !=
+  test::write_file(folder / "c.bin", std::string(3073, '\x0a'));
+  test::write_file(folder / "d.bin", std::string(3072, '\0'));
+  CHECK(refusal([&] { data::cifar10(std::vector{folder / "c.bin"}); }).find("0 ... 9, got 10") !=
         std::string::npos);
-  CHECK(refusal([&] { data::cifar10(std::vector{cut.path}); }).find("the file has 3072") !=
+  CHECK(refusal([&] { data::cifar10(std::vector{folder / "d.bin"}); }).find("the file has 3072") !=
         std::string::npos);
   CHECK(refusal([&] { data::mnist("/no/such/folder"); }).find("holds no train-images") !=
         std::string::npos);

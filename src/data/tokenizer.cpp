@@ -139,6 +139,21 @@ std::string with_spaces(std::string_view text) {
   return out;
 }
 
+std::vector<int32_t> encode(const Vocabulary& v, std::string_view text) {
+  std::vector<int32_t> out;
+  if (v.kind == Vocabulary::SentencePiece) {
+    bool space = v.space_in_front && !text.empty();
+    encode_symbols(v, (space ? " " : "") + with_spaces(text), out);
+    return out;
+  }
+  while (!text.empty()) {
+    size_t size = word_size(text);
+    encode_symbols(v, text.substr(0, size), out);
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
 int32_t Vocabulary::find(std::string_view piece) const {
   auto found = ids.find(piece);
   return found == ids.end() ? -1 : found->second;
@@ -164,18 +179,7 @@ int32_t Tokenizer::begin() const { return vocabulary_->begin; }
 int32_t Tokenizer::end() const { return vocabulary_->end; }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  std::vector<int32_t> out;
-  if (vocabulary_->kind == Vocabulary::ByteLevel) {
-    while (!text.empty()) {
-      size_t size = word_size(text);
-      encode_symbols(*vocabulary_, text.substr(0, size), out);
-      text.remove_prefix(size);
-    }
-  } else {
-    bool space = vocabulary_->space_in_front && !text.empty();
-    encode_symbols(*vocabulary_, (space ? " " : "") + with_spaces(text), out);
-  }
-  return out;
+  return data::encode(*vocabulary_, text);
 }
 
 const std::string& Tokenizer::piece(int32_t token, Loc where) const {

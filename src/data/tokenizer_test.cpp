@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 #include <mote/data.h>
 
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -11,11 +10,6 @@
 using namespace mote;
 
 namespace {
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::vector<std::string> split(const std::string& text, const std::string& separator) {
   std::vector<std::string> out;

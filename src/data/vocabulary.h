@@ -36,6 +36,8 @@ Vocabulary vocabulary_of_gguf(const File& file);
 Vocabulary vocabulary_of_gpt2(const File& encoder, const File& bpe);
 Vocabulary vocabulary_of_llama2c(const File& file);
 
+std::vector<int32_t> encode(const Vocabulary& v, std::string_view text);
+
 // SentencePiece writes spaces as U+2581; here they are spaces, in pieces and texts.
 std::string with_spaces(std::string_view text);
 

@@ -1,11 +1,13 @@
 #include "engine/goals.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "grad/grad.h"
 #include "ir/device_list.h"
+#include "ir/memo.h"
 #include "ir/storage.h"
 #include "tensor/impl.h"
 
@@ -40,41 +42,42 @@ Goal value_goal(const Ref& node, uint8_t device, const Tensor& t) {
 
 // What the goals evaluate, and who holds it.
 struct Reach {
-  std::vector<UOp> order;                            // all that would be evaluated
-  std::unordered_map<const Node*, uint32_t> inside;  // counts held by these and the goals
-  NodeSet overwritten;                               // versions that a Store replaces
+  std::vector<UOp> order;  // all that would be evaluated
+  NodeSet overwritten;     // versions that a Store replaces
   explicit Reach(std::span<const Goal> goals);
   bool is_needed_elsewhere(UOp n) const {
-    auto it = inside.find(n.get());
-    return n->refs.load(std::memory_order_relaxed) > (it == inside.end() ? 0 : it->second);
+    return n->refs.load(std::memory_order_relaxed) > (*holds_)[n].inside;
   }
 
  private:
-  void visit(UOp top, NodeSet& seen);
+  struct Hold {
+    uint32_t inside = 0;  // counts held by these and the goals
+    bool seen = false;
+  };
+  MemoLease<Hold> holds_;
+  void visit(UOp top);
 };
 
 Reach::Reach(std::span<const Goal> goals) {
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
-  NodeSet seen;
-  for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) visit(n, seen);
+  for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) visit(n);
   for (const Goal& g : goals) {
-    ++inside[g.effect.get()];
-    ++inside[g.node.get()];
-    if (g.buffer) ++inside[g.buffer.get()];
+    ++(*holds_)[g.effect].inside;
+    ++(*holds_)[g.node].inside;
+    if (g.buffer) ++(*holds_)[g.buffer].inside;
   }
 }
 
 // What was realized is read from its buffer, and that from a copy if it was overwritten since.
-void Reach::visit(UOp top, NodeSet& seen) {
-  std::vector<UOp> chain;
-  for (UOp n = top; n && seen.insert(n.get()).second; n = held_by(n)) chain.push_back(n);
-  for (size_t i = chain.size(); i-- > 0;) {
-    UOp n = chain[i];
+void Reach::visit(UOp top) {
+  const size_t first = order.size();
+  for (UOp n = top; n && !std::exchange((*holds_)[n].seen, true); n = held_by(n)) {
     order.push_back(n);
-    for (Node* s : n->src()) ++inside[s];
-    if (UOp held = held_by(n)) ++inside[held.get()];
+    for (Node* s : n->src()) ++(*holds_)[s].inside;
+    if (UOp held = held_by(n)) ++(*holds_)[held].inside;
   }
+  std::reverse(order.begin() + static_cast<std::ptrdiff_t>(first), order.end());
   UOp leaf = top->is(Op::Store) ? leaf_under(top->src(0)) : UOp();
   for (; leaf; leaf = held_by(leaf)) overwritten.insert(leaf.get());
 }
@@ -97,16 +100,22 @@ std::vector<UOp> versions_read_later(const Reach& reach, const NodeSet& asked) {
   return versions;
 }
 
-void run_pending_writes(std::vector<Goal>& goals) {
-  Reach reach(goals);
+// Whether the goals are others afterwards.
+bool run_pending_writes(std::vector<Goal>& goals, const Reach& reach) {
   NodeSet asked;
+  bool changed = false;
   for (Goal& g : goals) {
     asked.insert(g.node.get());
-    if (!g.buffer && reach.overwritten.count(g.node.get()))
-      g = value_goal(g.node, g.node->device, g.tensor);
+    if (g.buffer || !reach.overwritten.count(g.node.get())) continue;
+    g = value_goal(g.node, g.node->device, g.tensor);
+    changed = true;
   }
-  for (UOp n : versions_read_later(reach, asked))
-    if (!reach.overwritten.count(n.get())) goals.push_back({Ref(n), Ref(n), {}, {}});
+  for (UOp n : versions_read_later(reach, asked)) {
+    if (reach.overwritten.count(n.get())) continue;
+    goals.push_back({Ref(n), Ref(n), {}, {}});
+    changed = true;
+  }
+  return changed;
 }
 
 bool reads_any(UOp n, const NodeSet& spoiled) {
@@ -115,9 +124,8 @@ bool reads_any(UOp n, const NodeSet& spoiled) {
          std::ranges::any_of(n->src(), [&](Node* s) { return spoiled.count(s) != 0; });
 }
 
-void keep_what_others_need(std::vector<Goal>& goals) {
-  Reach reach(goals);
-  NodeSet ours, spoiled = std::move(reach.overwritten);
+void keep_what_others_need(std::vector<Goal>& goals, const Reach& reach) {
+  NodeSet ours, spoiled = reach.overwritten;
   for (const Goal& g : goals) {
     ours.insert(g.node.get());
     if (g.buffer) ours.insert(g.buffer.get());
@@ -204,8 +212,9 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
 }
 
 void complete(std::vector<Goal>& goals) {
-  run_pending_writes(goals);
-  keep_what_others_need(goals);
+  std::optional<Reach> reach(goals);
+  if (run_pending_writes(goals, *reach)) reach.emplace(goals);
+  keep_what_others_need(goals, *reach);
 }
 
 void settle(std::vector<Goal>& goals) {
@@ -225,6 +234,7 @@ void settle(std::vector<Goal>& goals) {
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
     if (g.buffer) {
+      set_own(impl, false);
       impl.value = fit(held, std::vector<Dim>(impl.value->shape->dims));
       set_own(impl, own[i]);
     } else {

@@ -39,10 +39,9 @@ void Recorder::wrote(UOp version) {
   if (written_set_.insert(s).second) written_.emplace_back(*s);
 }
 
-void Recorder::gradient(const Tensor& leaf, bool dropped) {
-  for (const RecordedGradient& g : gradients_)
-    if (g.leaf.impl() == leaf.impl()) return;
-  gradients_.push_back({leaf, dropped ? Tensor() : leaf.grad(), dropped});
+void Recorder::gradient(const Tensor& leaf, Use use) {
+  if (!gradients_known_.insert(leaf.impl()).second) return;
+  gradients_.push_back({leaf, leaf.impl()->grad, use});
 }
 
 // A node made before is alive since then: none made meanwhile can have its address.
@@ -93,7 +92,7 @@ std::vector<Tensor> Recorder::left_behind() const {
   for (const StorageRef& s : written_)
     if (Tensor t = owner_of(*s); t.defined() && t.impl()->refs.load() > 1) out.push_back(t);
   for (const RecordedGradient& g : gradients_)
-    if (g.leaf.grad().defined()) out.push_back(g.leaf.grad());
+    if (g.leaf.impl()->grad.defined()) out.push_back(g.leaf.impl()->grad);
   return out;
 }
 

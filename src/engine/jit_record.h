@@ -21,7 +21,13 @@ namespace mote {
 // A counted handle on a storage; holds no node.
 class StorageRef {
  public:
+  StorageRef() = default;
   explicit StorageRef(Storage& s) : storage_(&s) { retain(storage_); }
+  static StorageRef adopt(Storage* s) {  // takes over a count already held
+    StorageRef r(*s);
+    release(s);
+    return r;
+  }
   StorageRef(StorageRef&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
   StorageRef& operator=(StorageRef&& o) noexcept {
     std::swap(storage_, o.storage_);
@@ -32,12 +38,12 @@ class StorageRef {
   }
   Storage& operator*() const { return *storage_; }
   Storage* operator->() const { return storage_; }
-  Storage* get() const { return storage_; }
+  explicit operator bool() const { return storage_ != nullptr; }
   // By a tensor or a pending graph: each version of it that is named counts once.
   bool held_elsewhere() const { return storage_->refs.load(std::memory_order_acquire) > 1; }
 
  private:
-  Storage* storage_;
+  Storage* storage_ = nullptr;
 };
 
 struct RecordedRun {
@@ -54,10 +60,10 @@ struct RecordedStorage {
   bool partly;        // some write leaves part of it as it was
 };
 
-// The first thing that happened to a leaf's gradient.
+// A leaf whose gradient was used: it had `before` when it was used for the first time.
 struct RecordedGradient {
-  Tensor leaf, before;  // before: the gradient it had
-  bool dropped;         // zero_grad; otherwise backward added to it
+  Tensor leaf, before;
+  EffectListener::Use first;
 };
 
 class Recorder : public EffectListener {
@@ -69,7 +75,7 @@ class Recorder : public EffectListener {
   static Recorder* capturing();  // the same, if it captures and is not paused
 
   void wrote(UOp version) override;
-  void gradient(const Tensor& leaf, bool dropped) override;
+  void gradient(const Tensor& leaf, Use use) override;
 
   // Tensors whose writes are pending in the goals' graphs since before the recording.
   std::vector<Tensor> pending_before(std::span<const Goal> goals) const;
@@ -107,6 +113,7 @@ class Recorder : public EffectListener {
   std::vector<StorageRef> written_;
   std::unordered_set<const Storage*> written_set_;
   std::vector<RecordedGradient> gradients_;
+  std::unordered_set<const TensorImpl*> gradients_known_;
   std::vector<RecordedRun> runs_;
   std::vector<RecordedStorage> storages_;     // in the order of first use
   std::unordered_map<const Storage*, size_t> index_;

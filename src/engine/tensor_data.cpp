@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "engine/jit_record.h"
 #include "engine/realize.h"
 #include "ir/eval.h"
 #include "runtime/device.h"
@@ -37,6 +38,8 @@ static std::vector<std::byte> host_memory(int64_t bytes) try {
 // The elements in row-major order; views are gathered into a buffer of their own first.
 static std::vector<std::byte> read_bytes(const Tensor& t) {
   start_engine();
+  expect(!Recorder::capturing(), "a value is read while jit captures the function, and a replay "
+         "would not read it again; return the tensor and read it outside, or keep it a tensor");
   const TensorImpl& impl = *t.impl();
   Tensor plain = impl.base.defined() ? make_value(node_of(t), impl.device) : t;
   expect(!shape_of(t).symbolic, "a tensor of symbolic shape ", shape_of(t),

@@ -58,7 +58,7 @@ Ref as_seen(const Tensor& leaf, const Ref& gradient) {
 
 // Handles on the gradient so far see the sum.
 void accumulate(const Tensor& leaf, const Ref& gradient) {
-  if (effect_listener) effect_listener->gradient(leaf, false);
+  if (effect_listener) effect_listener->gradient(leaf, EffectListener::Add);
   Tensor& grad = leaf.impl()->grad;
   if (!grad.defined()) {
     grad = make_value(gradient, leaf);
@@ -105,11 +105,15 @@ void Tensor::backward(const Tensor& gradient, Loc where) const {
     if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined()) accumulate(t, as_seen(t, g));
 }
 
-Tensor Tensor::grad() const { return defined() ? impl()->grad : Tensor(); }
+Tensor Tensor::grad() const {
+  if (!defined()) return {};
+  if (effect_listener && impl()->marked) effect_listener->gradient(*this, EffectListener::Read);
+  return impl()->grad;
+}
 
 void Tensor::zero_grad() {
   if (!defined()) return;
-  if (effect_listener && impl()->marked) effect_listener->gradient(*this, true);
+  if (effect_listener && impl()->marked) effect_listener->gradient(*this, EffectListener::Drop);
   impl()->grad = {};
 }
 

@@ -141,8 +141,7 @@ Tensor disk_tensor(const Bytes& bytes, DType dtype, const Sizes& shape) {
 }
 
 std::vector<NamedTensor> make_tensors(const File& file, const Contents& contents) {
-  check_file(!contents.archive, file.name, "holds no tensors: it is a ", contents.format, " of ",
-             contents.parts.size(), " files");
+  check_file(!contents.archive, file.name, "is a ", contents.format, " file without tensors");
   uint64_t may_copy = file.bytes.size() + contents.unpacked;
   std::vector<NamedTensor> out;
   for (const StoredTensor& t : contents.tensors) {

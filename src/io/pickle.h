@@ -1,5 +1,5 @@
-// Python pickles of tensors, read and never run. A pickle is a program for a small stack machine; of
-// the things it could call, only those in a short table are known, and each is imitated here.
+// Python pickles of tensors, read and never run. A pickle is a program for a small stack machine;
+// of the things it could call, only those in a short table are known, and each is imitated here.
 // Anything else is an error that names it. Memory is a small multiple of the pickle's size.
 #pragma once
 #include <deque>
@@ -28,7 +28,7 @@ class Pickle {
   Pickle(const File& file, const FindStorage& storage);
 
   const Value& root() const { return root_; }
-  // Items of a tuple or list; of a dict keys and values in turns. Containers can contain themselves.
+  // Items of a tuple or list; of a dict keys and values in turns. A container can hold itself.
   std::span<const Value> items(const Value& container) const {
     return containers_[static_cast<size_t>(container.number)];
   }

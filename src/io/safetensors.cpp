@@ -51,8 +51,8 @@ StoredTensor read_tensor(const std::string& file, std::string_view name, const J
   const std::string what = "the tensor " + quoted(name);
   StoredTensor t;
   t.name = name;
-  t.dtype = read_type(file, what, value.at("dtype", what).string(what + "'s dtype"));
-  const std::string shape = what + "'s shape", offsets = what + "'s data_offsets";
+  t.dtype = read_type(file, what, value.at("dtype", what).string("the dtype of " + what));
+  const std::string shape = "the shape of " + what, offsets = "the data_offsets of " + what;
   for (const JsonValue& size : value.at("shape", what).items(shape))
     t.shape.push_back(size.integer(shape));
   const auto pair = value.at("data_offsets", what).items(offsets);

@@ -98,8 +98,9 @@ struct Listed {
 };
 
 Listed read_central(Reader& in) {
-  in.check(in.u32("a directory entry") == central_signature, "a directory entry at byte ",
-           in.at() - 4, " has a wrong signature");
+  const size_t begin = in.at();
+  in.check(in.u32("a directory entry") == central_signature, "the directory entry at byte ", begin,
+           " has a wrong signature");
   in.skip(4, "a directory entry");
   const uint16_t flags = in.u16("flags"), method = in.u16("the method");
   in.skip(4, "the time");

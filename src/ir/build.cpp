@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "base/error.h"
+#include "ir/memo.h"
 
 namespace mote {
 
@@ -89,48 +89,44 @@ UOp with_src(UOp n, std::span<Node* const> src) {
 
 namespace {
 
-// Rebuilds everything below root bottom-up; `leaf` answers for the nodes it knows.
-template <class Known>
-UOp rebuild(UOp root, bool same_arena, const Known& known) {
-  std::unordered_map<const Node*, Node*> done;
-  std::vector<std::pair<UOp, bool>> stack{{root, false}};
+// Rebuilds everything below root that `done` does not know yet, bottom-up.
+UOp rebuild(UOp root, bool same_arena, Memo<Node*>& done) {
+  std::vector<std::pair<Node*, uint32_t>> stack;  // and the next source to look at
   std::vector<Node*> src;
+  if (!done[root]) stack.emplace_back(root.get(), 0);
   while (!stack.empty()) {
-    auto [n, ready] = stack.back();
-    stack.pop_back();
-    if (done.count(n.get())) continue;
-    if (!ready) {
-      if (UOp r = known(n)) {
-        done[n.get()] = r.get();
-        continue;
-      }
-      stack.emplace_back(n, true);
-      for (Node* s : n->src()) stack.emplace_back(UOp(s), false);
+    auto& [n, next] = stack.back();
+    if (next < n->nsrc) {
+      Node* s = n->sources[next++];
+      if (!done[s]) stack.emplace_back(s, 0);
       continue;
     }
     src.clear();
     bool changed = !same_arena;
     for (Node* s : n->src()) {
-      src.push_back(done.at(s));
+      src.push_back(done[s]);
       changed |= src.back() != s;
     }
-    done[n.get()] = changed ? with_src(n, src).get() : n.get();
+    Node* result = changed ? with_src(n, src).get() : n;
+    done[n] = result;
+    stack.pop_back();
   }
-  return done.at(root.get());
+  return done[root];
 }
 
 }  // namespace
 
 UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map) {
-  return rebuild(root, true, [&](UOp n) {
-    for (const auto& [from, to] : map)
-      if (n == from) return to;
-    return UOp();
-  });
+  MemoLease lease;
+  Memo<Node*>& done = *lease;
+  for (const auto& [from, to] : map)
+    if (!done[from]) done[from] = to.get();
+  return rebuild(root, true, done);
 }
 
 UOp import(UOp root) {
-  return rebuild(root, false, [](UOp) { return UOp(); });
+  MemoLease done;
+  return rebuild(root, false, *done);
 }
 
 std::vector<UOp> open_ranges(UOp u) {

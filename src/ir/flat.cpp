@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ir/memo.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -45,7 +46,8 @@ bool names_place(UOp user, uint32_t source, bool user_is_place) {
 Flat flatten_graph(UOp root) {
   Writer out;
   std::vector<uint32_t> src;
-  Column<uint32_t> number(root->id + 1);
+  MemoLease<uint32_t> lease;
+  Memo<uint32_t>& number = *lease;
   for (UOp n : toposort(root)) {
     src.clear();
     for (Node* s : n->src()) src.push_back(number[UOp(s)]);
@@ -56,7 +58,8 @@ Flat flatten_graph(UOp root) {
 
 Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   Writer out;
-  std::unordered_map<const Node*, uint32_t> number, place_number;
+  MemoLease<uint32_t> numbers_lease, places_lease;  // 0: not written yet
+  Memo<uint32_t>&number = *numbers_lease, &place_number = *places_lease;
   std::unordered_map<const Storage*, uint32_t> slots;
   struct Visit {
     UOp node;
@@ -83,7 +86,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
     }
     src.clear();
     for (uint32_t i = 0; i < n->nsrc; ++i)
-      src.push_back((names_place(n, i, place) ? place_number : number).at(n->src(i).get()));
+      src.push_back((names_place(n, i, place) ? place_number : number)[n->src(i)] - 1);
     return out.add(n->op, n->dtype, n->arg, src, n->provenance);
   };
   for (UOp root : roots) stack.push_back({root, false, false});
@@ -92,7 +95,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
     auto [n, asked_as_place, ready] = stack.back();
     stack.pop_back();
     auto& numbers = asked_as_place ? place_number : number;
-    if (numbers.count(n.get())) continue;
+    if (numbers[n]) continue;
     const bool place = asked_as_place && has(n->op, Movement);
     UOp stand = place ? n : forward(n);
     if (!ready) {
@@ -103,10 +106,11 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
           stack.push_back({n->src(i), names_place(n, i, place), false});
       continue;
     }
-    numbers[n.get()] = stand != n ? number.at(stand.get()) : write(n, place);
+    const uint32_t written = stand != n ? number[stand] : write(n, place) + 1;
+    numbers[n] = written;
   }
   src.clear();
-  for (UOp root : roots) src.push_back(number.at(root.get()));
+  for (UOp root : roots) src.push_back(number[root] - 1);
   std::vector<uint32_t> sink = src;
   out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), sink, 0);
   return out.finish();

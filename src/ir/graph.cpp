@@ -475,7 +475,8 @@ Dim index_expression(Op op, const Dim& a, const Dim& b) {
 // ---- Walking
 
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
-  // Marks live in a per-thread column with an epoch, so that walking costs no clearing.
+  // Marks live in a per-thread column with an epoch, so that walking costs no clearing. `enter` must
+  // not walk itself.
   static thread_local std::vector<uint32_t> marks;
   static thread_local uint32_t epoch = 0;
   if (++epoch == 0) {
@@ -488,8 +489,10 @@ std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(U
     marks[n->id] = epoch;
     return false;
   };
+  static thread_local std::vector<std::pair<Node*, uint32_t>> stack;
+  stack.clear();
   std::vector<UOp> order;
-  std::vector<std::pair<Node*, uint32_t>> stack;
+  order.reserve(64);  // most graphs are kernels
   for (UOp root : roots) {
     if (seen(root.get())) continue;
     stack.emplace_back(root.get(), enter && !enter(root) ? root->nsrc : 0);

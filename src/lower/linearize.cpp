@@ -243,9 +243,25 @@ class Linearizer {
       return n->is(Op::End) ? place_writes(g) : place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
-    UOp now = rebuilt(n);
+    UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
     done_[n.get()] = now.get();
     add(home(n->ranges), now);
+  }
+
+  // A block without loops of its own: what is in memory, and the tile folded.
+  UOp block_step(UOp n) {
+    uint64_t outside = n->ranges;
+    std::vector<UOp> tile;
+    for (Node* r : n->src().subspan(1))
+      if (is_block(UOp(r))) outside |= r->ranges;
+      else tile.push_back(mapped(UOp(r)));
+    const Op op = static_cast<Op>(n->ints(0));
+    UOp value = mapped(n->src(0));
+    if (!tile.empty()) value = reduce_over(op, value, tile);
+    add(home(outside), value);
+    UOp now = binary(op, start_of(n, home(outside)), value);
+    add(home(outside), now);
+    return now;
   }
 
   // Registers before the loops, one step in the innermost, the result after them.

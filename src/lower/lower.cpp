@@ -12,7 +12,8 @@ static std::string kernel_name(UOp linear) {
   bool reduces = false;
   for (Node* n : linear->src()) {
     if (n->op != Op::Range) continue;
-    reduces |= range_role(UOp(n)) == Role::Reduce;
+    const Role role = range_role(UOp(n));
+    reduces |= role == Role::Reduce || role == Role::Block;
     loops += "_" + std::to_string(n->sources[0]->hi);
   }
   for (UOp n : toposort(linear)) {

@@ -119,4 +119,7 @@ TEST_CASE("nn: batch norm moves its statistics only while training") {
   eval(bn);
   bn(x).realize();
   CHECK(bn.num_batches_tracked.item<int>() == 1);
+  nn::BatchNorm plain(2, {}, false, false);
+  eval(plain);
+  CHECK(plain(x).to_vector<float>()[0] == doctest::Approx(-1).epsilon(1e-4));  // by the batch
 }

@@ -3,10 +3,13 @@
 
 namespace mote::nn {
 
-BatchNorm::BatchNorm(int64_t channels, const Options& o) {
+BatchNorm::BatchNorm(int64_t channels, const Options& o, bool affine, bool track_running_stats) {
   ModuleCall call("BatchNorm", Loc::current());
-  weight = full_parameter(channels, 1, o);
-  bias = full_parameter(channels, 0, o);
+  if (affine) {
+    weight = full_parameter(channels, 1, o);
+    bias = full_parameter(channels, 0, o);
+  }
+  if (!track_running_stats) return;
   running_mean = full_buffer(channels, 0, o);
   running_var = full_buffer(channels, 1, o);
   num_batches_tracked = full_buffer(Sizes{}, 0, {DType::i64, o.device});
@@ -14,26 +17,28 @@ BatchNorm::BatchNorm(int64_t channels, const Options& o) {
 Tensor BatchNorm::operator()(const Tensor& x, Loc where) const {
   ModuleCall call("BatchNorm", where);
   if (training && num_batches_tracked.defined()) Tensor(num_batches_tracked).add_(1);
+  bool by_batch = training || !running_mean.defined();
   return x.batch_norm(running_mean, running_var, weight, bias,
-                      {.training = training, .momentum = momentum, .eps = eps});
+                      {.training = by_batch, .momentum = momentum, .eps = eps});
 }
 
-LayerNorm::LayerNorm(const Ints& shape, double epsilon, bool affine, const Options& o)
+LayerNorm::LayerNorm(const Ints& shape, double epsilon, bool affine, const Options& o,
+                     bool with_bias)
     : normalized_shape(shape), eps(epsilon) {
   ModuleCall call("LayerNorm", Loc::current());
   if (!affine) return;
   weight = full_parameter(shape.list, 1, o);
-  bias = full_parameter(shape.list, 0, o);
+  if (with_bias) bias = full_parameter(shape.list, 0, o);
 }
 Tensor LayerNorm::operator()(const Tensor& x, Loc where) const {
   ModuleCall call("LayerNorm", where);
   return x.layer_norm(normalized_shape, weight, bias, eps);
 }
 
-RMSNorm::RMSNorm(const Ints& shape, double epsilon, const Options& o)
+RMSNorm::RMSNorm(const Ints& shape, double epsilon, const Options& o, bool affine)
     : normalized_shape(shape), eps(epsilon) {
   ModuleCall call("RMSNorm", Loc::current());
-  weight = full_parameter(shape.list, 1, o);
+  if (affine) weight = full_parameter(shape.list, 1, o);
 }
 Tensor RMSNorm::operator()(const Tensor& x, Loc where) const {
   ModuleCall call("RMSNorm", where);

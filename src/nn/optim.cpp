@@ -1,5 +1,6 @@
 #include <mote/optim.h>
 
+#include <cmath>
 #include <utility>
 
 #include "engine/realize.h"
@@ -14,6 +15,16 @@ bool is_short(DType d) { return d == DType::f16 || d == DType::bf16; }
 
 Tensor number(double value, const Tensor& like) {
   return tensor(value, {DType::f32, like.device()});
+}
+
+// join(join(of(g0), of(g1)), of(g2)) ... over the gradients there are.
+template <class Of, class Join>
+Tensor combined(const std::vector<Tensor>& gradients, Of of, Join join) {
+  Tensor out;
+  for (const Tensor& g : gradients)
+    if (g.defined()) out = out.defined() ? join(out, of(g)) : of(g);
+  expect(out.defined(), "no parameter has a gradient; call backward() first");
+  return out;
 }
 
 }  // namespace
@@ -136,11 +147,14 @@ void Optimizer::clip_grad_value(double limit, Loc where) {
 Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
   Call call("clip_grad_norm", where);
   prepare();
-  std::vector<Tensor> norms;
-  for (const Tensor& g : ready_)
-    if (g.defined()) norms.push_back(g.to(DType::f32).norm(norm_type));
-  expect(!norms.empty(), "no parameter has a gradient; call backward() first");
-  Tensor total = stack(norms).norm(norm_type);
+  bool largest = std::isinf(norm_type);
+  auto of = [&](const Tensor& g) {
+    Tensor norm = g.to(DType::f32).norm(norm_type);
+    return largest ? norm : norm.pow(norm_type);
+  };
+  auto join = [&](const Tensor& a, const Tensor& b) { return largest ? a.maximum(b) : a + b; };
+  Tensor total = combined(ready_, of, join);
+  if (!largest) total = total.pow(1 / norm_type);
   scale_gradients((max_norm / (total + 1e-6)).clamp_max(1.0));
   return total;
 }
@@ -148,11 +162,9 @@ Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
 Tensor Optimizer::gradients_are_finite(Loc where) {
   Call call("gradients_are_finite", where);
   prepare();
-  std::vector<Tensor> finite;
-  for (const Tensor& g : ready_)
-    if (g.defined()) finite.push_back(g.isfinite().all());
-  expect(!finite.empty(), "no parameter has a gradient; call backward() first");
-  return stack(finite).all();
+  return combined(
+      ready_, [](const Tensor& g) { return g.isfinite().all(); },
+      [](const Tensor& a, const Tensor& b) { return a & b; });
 }
 
 }  // namespace mote::optim

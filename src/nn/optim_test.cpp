@@ -1,88 +1,266 @@
 #include <doctest/doctest.h>
 #include <mote/error.h>
+#include <mote/models.h>
 #include <mote/optim.h>
 
 #include <cmath>
 #include <memory>
 
 #include "engine/realize.h"
+#include "ir/storage.h"
+#include "nn/module_call.h"
 
 using namespace mote;
 
 namespace {
 
-// Minimises the sum of (p - 3)^2 and compares every step with the formula in double precision.
-template <class Formula>
-void follow(optim::Optimizer& opt, Tensor& p, double start, Formula formula) {
-  double expected = start;
-  for (int t = 1; t <= 5; ++t) {
-    opt.zero_grad();
-    Tensor loss = ((p - 3) * (p - 3)).sum();
-    loss.backward();
-    realize(opt.step());
-    expected = formula(expected, 2 * (expected - 3), t);
-    CHECK(p.to_vector<float>()[1] == doctest::Approx(expected).epsilon(1e-6));
-  }
-}
+const Options on_null{DType::f32, "NULL"};
 
 Tensor two(double start) { return full({2}, start).requires_grad_(); }
+Tensor distance(const Tensor& p) { return ((p - 3) * (p - 3)).sum(); }
+
+const void* storage_of(const Tensor& t) { return prim::base_of(node_of(t))->arg.storage; }
+
+int64_t bytes_of(const std::vector<Tensor>& list) {
+  int64_t sum = 0;
+  for (const Tensor& t : list) sum += t.nbytes();
+  return sum;
+}
+
+std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Kernels that do more than the bookkeeping of one number.
+size_t large_kernels(const ScheduleReport& r) {
+  size_t n = 0;
+  for (const KernelReport& k : r.kernels) n += k.estimate.bytes > 64;
+  return n;
+}
+
+// A step of the MNIST net on device NULL, with gradients in memory before it.
+struct MnistStep {
+  models::MnistNet net{on_null};
+  std::unique_ptr<optim::Optimizer> opt;
+  Tensor images = nn::unset({64, 1, 28, 28}, on_null), labels = nn::unset(64, {DType::i64, "NULL"});
+  ScheduleReport backward, step;
+  int64_t kept_bytes = 0;  // parameters, gradients and state
+
+  explicit MnistStep(bool flat) {
+    opt = std::make_unique<optim::Adam>(parameters(net), optim::AdamOptions{.flat = flat});
+    Tensor loss = net(images).cross_entropy(labels);
+    loss.backward();
+    std::vector<Tensor> gradients = opt->gradients();
+    std::vector<Tensor> wanted = joined({loss}, gradients);
+    backward = explain(wanted);
+    realize(wanted);
+    step = explain(opt->step());
+    kept_bytes = bytes_of(opt->params) + bytes_of(gradients) + bytes_of(tensors(*opt));
+  }
+};
+
+// The whole step in one go, with or without clipping. A flat optimizer's gradients are no temporaries, so
+// they are counted with them.
+struct WholeStep {
+  ScheduleReport report;
+  int64_t bytes;
+};
+WholeStep whole_step(bool flat, bool clipped) {
+  models::MnistNet net(on_null);
+  optim::Adam opt(parameters(net), {.flat = flat});
+  Tensor loss = net(nn::unset({64, 1, 28, 28}, on_null))
+                    .cross_entropy(nn::unset(64, {DType::i64, "NULL"}));
+  loss.backward();
+  if (clipped) opt.clip_grad_norm(1.0);
+  ScheduleReport r = explain(joined(joined(opt.step(), tensors(net)), {loss}));
+  return {r, r.arena_bytes + (flat ? opt.params[0].nbytes() : 0)};
+}
 
 }  // namespace
 
-TEST_CASE("optim: SGD with momentum, nesterov and weight decay") {
-  Tensor p = two(1);
-  optim::SGD opt({p}, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
-  double buffer = 0;
-  follow(opt, p, 1, [&](double x, double g, int) {
-    g += 0.01 * x;
-    buffer = 0.9 * buffer + g;
-    return x - 0.1 * (g + 0.9 * buffer);
-  });
+TEST_CASE("optim: state has stable names and loads into another optimizer") {
+  auto names = [](auto& opt) {
+    std::string out;
+    for (const NamedTensor& n : state_dict(opt)) out += n.name + " ";
+    return out;
+  };
+  Tensor p = two(1), q = two(1);
+  optim::Adam a({p}), b({q});
+  CHECK(names(a) == "lr steps state.exp_avg.0 state.exp_avg_sq.0 ");
+  optim::SGD sgd({two(1), two(2)}, {.momentum = 0.9});
+  CHECK(names(sgd) == "lr state.momentum_buffer.0 state.momentum_buffer.1 ");
+  auto step = [](optim::Optimizer& opt, Tensor& x) {
+    opt.zero_grad();
+    distance(x).backward();
+    realize(opt.step());
+  };
+  step(a, p);
+  q.assign(p.detach());
+  load_state_dict(b, state_dict(a));
+  step(a, p);
+  step(b, q);
+  CHECK(b.steps.item<float>() == 2);
+  CHECK(p.to_vector<float>() == q.to_vector<float>());
 }
 
-TEST_CASE("optim: Adam and AdamW") {
-  for (bool decoupled : {false, true}) {
-    Tensor p = two(1);
-    std::unique_ptr<optim::Optimizer> opt;
-    std::vector<Tensor> params = {p};
-    if (decoupled)
-      opt.reset(new optim::AdamW(params, {.lr = 0.1, .weight_decay = 0.05}));
-    else
-      opt.reset(new optim::Adam(params, {.lr = 0.1, .weight_decay = 0.05}));
-    double m = 0, v = 0;
-    follow(*opt, p, 1, [&](double x, double g, int t) {
-      if (decoupled) x *= 1 - 0.1 * 0.05;
-      else g += 0.05 * x;
-      m = 0.9 * m + 0.1 * g;
-      v = 0.999 * v + 0.001 * g * g;
-      double root = std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8;
-      return x - 0.1 / (1 - std::pow(0.9, t)) * m / root;
-    });
+TEST_CASE("optim: another learning rate is found in the schedule cache") {
+  Tensor p = two(1);
+  optim::Adam opt({p});
+  EngineCounts before;
+  for (int i = 0; i < 4; ++i) {
+    if (i == 1) before = engine_counts();
+    opt.set_lr(0.5 / (i + 1));
+    opt.zero_grad();
+    distance(p).backward();
+    realize(opt.step());
+  }
+  EngineCounts after = engine_counts();
+  CHECK(after.kernels_compiled == before.kernels_compiled);
+  CHECK(after.schedule_hits - before.schedule_hits == after.schedules - before.schedules);
+}
+
+TEST_CASE("optim: micro-steps add to gradients in place") {
+  for (bool flat : {false, true}) {
+    CAPTURE(flat);
+    Tensor p = two(1), q = full({3}, 2.0).requires_grad_();
+    optim::SGD opt({p, q}, {.lr = 0.25, .flat = flat});
+    const void* memory = nullptr;
+    EngineCounts before;
+    for (int micro = 0; micro < 4; ++micro) {
+      if (micro == 2) before = engine_counts();
+      (p.sum() * (micro + 1) + (q * q).sum()).backward();
+      std::vector<Tensor> gradients = opt.gradients();
+      realize(gradients);
+      if (micro == 0) memory = storage_of(gradients[0]);
+      CHECK(storage_of(gradients[0]) == memory);
+      CHECK(gradients.size() == (flat ? 1 : 2));
+    }
+    CHECK(engine_counts().schedules == before.schedules + 2);
+    realize(opt.step());
+    CHECK(p.to_vector<float>() == std::vector<float>(2, 1 - 0.25f * 10));
+    CHECK(q.to_vector<float>() == std::vector<float>(3, 2 - 0.25f * 16));
   }
 }
 
-TEST_CASE("optim: later steps, also with another learning rate, make no new kernel") {
+TEST_CASE("optim: flat steps are one kernel and take no more memory") {
+  MnistStep plain(false), flat(true);
+  MESSAGE("step with gradients in memory: ", plain.step.kernels.size(), " kernels, flat ",
+          flat.step.kernels.size(), "; backward ", plain.backward.kernels.size(), " and ",
+          flat.backward.kernels.size(), ", arena ", plain.backward.arena_bytes, " and ",
+          flat.backward.arena_bytes);
+  CHECK(large_kernels(plain.step) > 5);
+  CHECK(large_kernels(flat.step) == 1);
+  CHECK(flat.kept_bytes == plain.kept_bytes);
+  CHECK(flat.step.arena_bytes <= plain.step.arena_bytes);
+  CHECK(flat.backward.arena_bytes <= plain.backward.arena_bytes);
+  CHECK(flat.backward.total.ops <= plain.backward.total.ops * 1.001);
+}
+
+TEST_CASE("optim: clipped gradients are no reason to keep activations, flat or not") {
+  WholeStep plain = whole_step(false, true), flat = whole_step(true, true);
+  MESSAGE("clipped: ", plain.report.kernels.size(), " kernels, flat ",
+          flat.report.kernels.size(), "; temporaries and gradients ", plain.bytes, " and ",
+          flat.bytes);
+  CHECK(flat.report.kernels.size() < plain.report.kernels.size());
+  CHECK(flat.bytes <= plain.bytes);
+  CHECK(static_cast<double>(plain.bytes) <= 1.05 * static_cast<double>(whole_step(false, false).bytes));
+}
+
+TEST_CASE("optim: the parameters of a flat optimizer are views of one leaf") {
+  nn::Linear a(3, 2), b(3, 2);
+  load_state_dict(b, state_dict(a));
+  Tensor x = tensor({{1.0, 2.0, 3.0}});
+  optim::SGD plain(parameters(a), {.lr = 0.1}), flat(parameters(b), {.lr = 0.1, .flat = true});
+  CHECK(flat.params.size() == 1);
+  CHECK(b.weight.is_view());
+  for (int t = 0; t < 3; ++t)
+    for (auto [net, opt] : {std::pair(&a, &plain), std::pair(&b, &flat)}) {
+      opt->zero_grad();
+      (*net)(x).square().sum().backward();
+      realize(opt->step());
+    }
+  CHECK(a.weight.to_vector<float>() == b.weight.to_vector<float>());
+  load_state_dict(b, {{"weight", zeros({2, 3})}, {"bias", ones(2)}});
+  CHECK(flat.params[0].to_vector<float>() == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1});
+  // A part that the loss does not use has a gradient of zero.
+  flat.zero_grad();
+  b.bias.sum().backward();
+  realize(flat.step());
+  CHECK(flat.params[0].to_vector<float>() == std::vector<float>{0, 0, 0, 0, 0, 0, 0.9f, 0.9f});
+}
+
+TEST_CASE("optim: master weights keep what 16 bits would lose") {
+  for (DType dtype : {DType::bf16, DType::f16})
+    for (bool flat : {false, true}) {
+      CAPTURE(flat);
+      Tensor p = full({4}, 1.0, {dtype}).requires_grad_();
+      Tensor q = full({3}, 1.0, {dtype}).requires_grad_();
+      optim::SGD opt({p, q}, {.lr = 1e-4, .momentum = 0.5, .flat = flat, .master_weights = true});
+      CHECK(opt.state["momentum_buffer"][0].dtype() == DType::f32);
+      double expected = 1, buffer = 0;
+      for (int t = 0; t < 20; ++t) {
+        opt.zero_grad();
+        (p.sum() + q.sum()).backward();
+        realize(opt.step());
+        buffer = 0.5 * buffer + 1;
+        expected -= 1e-4 * buffer;
+      }
+      CHECK(opt.state["master"][0].to_vector<float>()[0] == doctest::Approx(expected));
+      CHECK(p.to_vector<float>() == full({4}, expected, {dtype}).to_vector<float>());
+      CHECK(p.to_vector<float>()[0] < 1);
+    }
+}
+
+TEST_CASE("optim: scaled f16 gradients survive, and clipping sees them unscaled") {
+  Tensor p = ones({4}, {DType::f16}).requires_grad_();
+  optim::SGD opt({p}, {.lr = 1e7, .master_weights = true});
+  optim::LossScaler scaler;
+  // 1e-8 is less than half of f16's smallest number.
+  scaler.scale((p.to(DType::f32) * 1e-8).sum()).backward();
+  scaler.unscale(opt);
+  Tensor norm = opt.clip_grad_norm(1.0);
+  std::vector<Tensor> written = scaler.step(opt);
+  written.push_back(norm);
+  realize(written);
+  CHECK(norm.item<float>() == doctest::Approx(2e-8).epsilon(1e-2));
+  CHECK(p.to_vector<float>()[3] == doctest::Approx(0.9).epsilon(1e-2));
+}
+
+TEST_CASE("optim: a skipped step changes nothing but the scale") {
   Tensor p = two(1);
-  optim::Adam opt({p});
-  auto step = [&] {
+  optim::Adam opt({p}, {.lr = 0.1});
+  optim::LossScaler scaler({.init_scale = 8});
+  auto step = [&](double slope) {
     opt.zero_grad();
-    ((p - 3) * (p - 3)).sum().backward();
-    realize(opt.step());
+    scaler.scale((p * tensor(slope)).sum()).backward();
+    realize(scaler.step(opt));
   };
-  step();
-  step();
-  opt.set_lr(0.5);
-  step();
+  step(1);
+  std::vector<float> after_one = p.to_vector<float>();
   EngineCounts before = engine_counts();
-  opt.set_lr(0.25);
-  step();
-  step();
-  EngineCounts after = engine_counts();
-  CHECK(after.kernels_compiled == before.kernels_compiled);
-  CHECK(after.schedule_hits - before.schedule_hits == 2);
+  step(INFINITY);
+  CHECK(engine_counts().kernels_compiled == before.kernels_compiled);
+  CHECK(p.to_vector<float>() == after_one);
+  CHECK(opt.steps.item<float>() == 1);
+  CHECK(opt.state["exp_avg_sq"][0].isfinite().all().item<bool>());
+  CHECK(scaler.factor.item<float>() == 4);
+  step(1);
+  CHECK(p.to_vector<float>()[0] < after_one[0]);
 }
 
 TEST_CASE("optim: misuse") {
   CHECK_THROWS_WITH_AS(optim::Adam({}), doctest::Contains("at least one parameter"), Error);
   CHECK_THROWS_WITH_AS(optim::Adam({zeros({2})}), doctest::Contains("is not marked"), Error);
+  CHECK_THROWS_WITH_AS(optim::SGD({two(1)}, {.nesterov = true}),
+                       doctest::Contains("nesterov needs a momentum"), Error);
+  CHECK_THROWS_WITH_AS(optim::Muon({two(1)}), doctest::Contains("parameter 0 has shape (2)"), Error);
+  Tensor wide = zeros({2}, {DType::f64}).requires_grad_();
+  CHECK_THROWS_WITH_AS(optim::SGD({two(1), wide}, {.flat = true}),
+                       doctest::Contains("flat needs parameters of one dtype and device"), Error);
+  optim::SGD opt({two(1)});
+  CHECK_THROWS_WITH_AS(opt.clip_grad_norm(1), doctest::Contains("no parameter has a gradient"),
+                       Error);
+  CHECK_THROWS_WITH_AS(optim::sequential_lr({optim::constant_lr(1)}, {5}),
+                       doctest::Contains("one milestone between two parts"), Error);
 }

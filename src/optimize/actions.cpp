@@ -240,17 +240,14 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-// Why a Reduce cannot leave its sums in memory between blocks of r; empty: it can.
-std::string cannot_block(UOp reduce, UOp r) {
+// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
+std::string cannot_block(UOp reduce) {
   if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
-  bool more = false;
-  for (uint32_t i = 1; i < reduce->nsrc; ++i) {
-    const UOp s = reduce->src(i);
-    const Role role = range_role(s);
-    more |= s != r && role == Role::Reduce;
+  for (Node* r : reduce->src().subspan(1)) {
+    const Role role = range_role(UOp(r));
     if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
   }
-  return more ? "" : "nothing is left to reduce within a block";
+  return "";
 }
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
@@ -265,7 +262,7 @@ UOp apply_block(UOp body, UOp r, std::string* refused) {
       UOp s = n->src(i);
       if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
       if (!n->is(Op::Store)) return refuse(refused, "the sum is not what is stored");
-      if (std::string why = cannot_block(s, r); !why.empty()) return refuse(refused, why);
+      if (std::string why = cannot_block(s); !why.empty()) return refuse(refused, why);
     }
   }
   UOp b = range(range_slot(r), r->src(0), Role::Block);

@@ -44,6 +44,11 @@ TEST_SUITE("actions") {
         "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "order 1 0",
         "order 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
         "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
+        "block 2", "split 2 2 unroll; block 2; order 2 0", "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
+        "stage 1 0 2", "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
+        "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
+        "split 1 4 lane; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; block 2; "
+        "order 2 0; stage 2 1 6 4 3; stage 1 2 6 5",
     };
     Arena arena;
     ArenaScope scope(arena);
@@ -139,5 +144,15 @@ TEST_SUITE("actions") {
     CHECK(reason("split 0 2 reduce") == "the inner loop must have the role of the range");
     CHECK(reason("thread 2") == "not an output loop");
     CHECK(reason("merge 1 2") == "roles differ");
+    CHECK(reason("order 0 2") == "roles differ");
+    CHECK(reason("order 0 1 0") == "slot 0 twice");
+    CHECK(reason("block 0") == "not a reduce loop");
+    CHECK(reason("stage 0 0 1") == "the memory is written by this kernel");
+    CHECK(reason("stage 1 1") == "no read of 1 depends on all of these");
+    CHECK(reason("stage 1 0 0") == "slot 0 twice");
+    UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
+    std::string refused;
+    CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
+    CHECK(refused == "the read depends on tile range 3 too");
   }
 }

@@ -93,7 +93,7 @@ class Contraction {
            size(row_) * size(column_) * depth_ >= 4096;
   }
 
-  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges.
+  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges, packing.
   double cost(const Tile& t) const {
     const double loads = 1.0 / static_cast<double>(t.rows) + 1.0 / static_cast<double>(t.vectors);
     const double chains = static_cast<double>(t.rows * t.vectors);
@@ -102,9 +102,17 @@ class Contraction {
     const int64_t m = size(row_), n = size(column_);
     const double waste = static_cast<double>(padded(m, t.rows)) / static_cast<double>(m) *
                          static_cast<double>(padded(n, t.columns())) / static_cast<double>(n);
-    const double edges = (m % t.rows ? 0.01 : 0) + (n % t.columns() ? 0.02 : 0);
+    const double gated_loads = packs_left(t) ? 0.01 : 0.08;
+    const double packing = packs_left(t) ? 2.0 * static_cast<double>(t.lanes) / static_cast<double>(n) : 0;
+    const double edges = (m % t.rows ? gated_loads : 0) + (n % t.columns() ? 0.02 : 0);
     const double whole = static_cast<double>(target_.vector_bytes / bytes_);
-    return (1 + 0.3 * loads + idle + edges) * waste * whole / static_cast<double>(t.lanes);
+    return (1 + 0.3 * loads + idle + edges + packing) * waste * whole / static_cast<double>(t.lanes);
+  }
+
+  bool packs_left(const Tile& t) const {
+    const int64_t m = size(row_);
+    return pieces(size(column_), t.columns()) >= 4 &&
+           (m * depth_ * bytes_ > target_.l2_bytes || m % t.rows != 0);
   }
 
   void choose_tile() {
@@ -130,11 +138,10 @@ class Contraction {
 
   void choose_blocks() {
     const int64_t m = size(row_), n = size(column_);
-    const int64_t tiles_down = pieces(m, tile_.rows), tiles_across = pieces(n, tile_.columns());
+    const int64_t tiles_down = pieces(m, tile_.rows);
     pack_right_ = stride(right_, column_) != 1 ||
                   (tiles_down >= 4 && n * depth_ * bytes_ > target_.l2_bytes / 4);
-    pack_left_ = tiles_across >= 4 &&
-                 (m * depth_ * bytes_ > target_.l2_bytes || m % tile_.rows != 0);
+    pack_left_ = packs_left(tile_);
     // A panel of the right side in an eighth of L2, a block of the left in half of it.
     const int64_t wanted = std::max<int64_t>(
         64, std::min<int64_t>(384, target_.l2_bytes / 8 / (tile_.columns() * bytes_)));
@@ -148,9 +155,13 @@ class Contraction {
   void cut() {
     rows_ = range_slot(row_), columns_ = range_slot(column_);
     outer_reduce_ = range_slot(s_.reduces[0]);
+    // Tiles are worked through in the order of slots: what the inner axis loads stays in registers,
+    // so the shorter one is inside.
+    const bool rows_first = tile_.rows >= tile_.vectors;
+    if (rows_first && tile_.rows > 1) row_in_ = s_.split(rows_, tile_.rows, Role::Upcast);
     lane_ = s_.split(columns_, tile_.lanes, Role::Lane);
     if (tile_.vectors > 1) vector_ = s_.split(columns_, tile_.vectors, Role::Upcast);
-    if (tile_.rows > 1) row_in_ = s_.split(rows_, tile_.rows, Role::Upcast);
+    if (!rows_first && tile_.rows > 1) row_in_ = s_.split(rows_, tile_.rows, Role::Upcast);
     if (row_tiles_ > 1) {
       row_blocks_ = rows_;
       rows_ = s_.split(rows_, row_tiles_, Role::Loop);
@@ -213,13 +224,26 @@ class Contraction {
       return out;
     };
     // Without blocks of rows a panel is used up before the next: it is packed on its own.
-    if (pack_right_)
-      pack(right_, listed({row_blocks_ >= 0 ? columns_ : -1, inner_reduce_, vector_, lane_}));
-    if (pack_left_) pack(left_, listed({rows_, inner_reduce_, row_in_}));
+    if (pack_right_) {
+      const int copies = s_.next_slot();
+      const std::vector<int> over =
+          listed({row_blocks_ >= 0 ? columns_ : -1, inner_reduce_, vector_, lane_});
+      const int depth = copies + (row_blocks_ >= 0 && columns_ >= 0 ? 1 : 0);
+      const bool lies_across = stride(right_, column_) != 1;
+      if (pack(right_, over)) {
+        if (lies_across) s_.split(depth, tile_.lanes, Role::Upcast);
+        else if (vector_ >= 0) s_.split(depth + 1, tile_.vectors, Role::Upcast);
+      }
+    }
+    if (!pack_left_) return;
+    const int copies = s_.next_slot();
+    if (pack(left_, listed({rows_, inner_reduce_, row_in_})) && row_in_ >= 0)
+      s_.split(copies + (rows_ >= 0 ? 2 : 1), tile_.rows, Role::Upcast);
   }
 
-  void pack(const Access& a, std::vector<int> over) {
-    s_.act({Action::Stage, static_cast<int>(a.memory->ints(0)), 0, Role::Loop, std::move(over)});
+  bool pack(const Access& a, std::vector<int> over) {
+    return s_.act(
+        {Action::Stage, static_cast<int>(a.memory->ints(0)), 0, Role::Loop, std::move(over)});
   }
 };
 

@@ -19,13 +19,14 @@ class Chooser : Sketch {
     merge_ranges();
     if (!tile_contraction(*this)) {
       choose_lanes();
-      choose_tile();
+      if (!sweep_rows()) choose_tile();
     }
     choose_thread();
     return std::move(actions);
   }
 
  private:
+  static constexpr int64_t kFarBytes = 1024;
   std::vector<int> lanes_;  // slots
 
   // Ranges that some value depends on together with a lane.
@@ -100,6 +101,37 @@ class Chooser : Sketch {
     for (int64_t f : wanted)
       if (n % f == 0 && n >= f) return f;
     return 1;
+  }
+
+  // Columns of a matrix too large to keep: several rows at a time are added to all outputs, so that
+  // memory is read as it lies.
+  bool sweep_rows() {
+    if (reduces.size() != 1 || outputs.empty() || lanes_.size() != 1) return false;
+    UOp k = reduces[0];
+    int64_t count = 1, far = 0;
+    for (UOp r : outputs) count *= size(r);
+    for (const Access& a : accesses) {
+      const std::optional<int64_t> stride = stride_of(a.position, k);
+      if (a.store || !stride || *stride * size_of(a.dtype()) < kFarBytes) continue;
+      if (a.depends_on(outputs.back())) far = std::max(far, size(k) * *stride * size_of(a.dtype()));
+    }
+    UOp lane = range_of(lanes_[0]);
+    const int64_t bytes = count * size(lane) * 4;
+    if (far <= target.l2_bytes || count == 0 || bytes > target.l2_bytes / 2) return false;
+    const int64_t rows = largest_factor(size(k), {8, 6, 7, 5, 4});
+    const int slot = range_slot(k);
+    if (rows == 1) return false;
+    UOp before = body;
+    const size_t done = actions.size();
+    std::vector<int> nest;
+    for (UOp r : outputs) nest.push_back(range_slot(r));
+    if (split(slot, rows, Role::Unroll) >= 0 && act({Action::Block, slot}) &&
+        act({Action::Order, slot, 0, Role::Loop, nest}))
+      return true;
+    body = before;
+    actions.resize(done);
+    look();
+    return false;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.

@@ -39,11 +39,8 @@ UOp largest_alike(UOp read, const Users& users) {
   }
 }
 
-// What the copy of a range that fills a stage is: reduces are plain loops there.
-Role copied_role(Role role) {
-  if (is_tile(role)) return role == Role::Unroll ? Role::Upcast : role;
-  return Role::Loop;
-}
+// What the copy of a range that fills a stage is: to be cut anew, but for lanes.
+Role copied_role(Role role) { return role == Role::Lane ? role : Role::Loop; }
 
 }  // namespace
 

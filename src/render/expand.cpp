@@ -82,6 +82,23 @@ class Expander {
   bool is_vector(TileSet set) const { return tiles_.lane(set) != 0; }
   bool is_contiguous(const Access& a) const { return a.lane_step_known && a.lane_step == 1; }
 
+  static Access without_gate(Access a) {
+    a.gate = {};
+    return a;
+  }
+
+  // The axis along which a tile whose lanes lie apart is contiguous, whole vectors of it; -1: none.
+  int transposed_axis(const Access& a, TileSet open) {
+    if (!is_vector(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
+    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
+    const Steps& steps = tiles_.steps(a.position);
+    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
+      const int t = std::countr_zero(rest);
+      if (steps.of(t) == 1 && tiles_.extent(t) % a.lanes == 0) return t;
+    }
+    return -1;
+  }
+
   // ---- what is needed, from the last statement to the first
 
   void need(UOp u, TileSet open, int lanes) {
@@ -124,7 +141,9 @@ class Expander {
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
     Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
-    need_all(value, is_contiguous(a) || is_vector(tiles_.of(value)) ? a.lanes : 1);
+    const bool whole = is_contiguous(a) || transposed_axis(a, tiles_.of(u)) >= 0 ||
+                       transposed_axis(without_gate(a), tiles_.of(u)) >= 0;
+    need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
   TileSet reduced(UOp u) {
@@ -278,8 +297,79 @@ class Expander {
     return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
   }
 
+  // Swaps blocks off the diagonal, of 1, 2, 4, ... lanes.
+  void transpose(std::vector<Value>& rows) {
+    const int n = static_cast<int>(rows.size());
+    std::vector<int> low(rows.size()), high(rows.size());
+    for (int d = 1; d < n; d *= 2) {
+      for (int l = 0; l < n; ++l) {
+        low[static_cast<size_t>(l)] = l & d ? n + l - d : l;
+        high[static_cast<size_t>(l)] = l & d ? n + l : l + d;
+      }
+      for (int i = 0; i < n; ++i) {
+        if (i & d) continue;
+        Value &a = rows[static_cast<size_t>(i)], &b = rows[static_cast<size_t>(i + d)];
+        const Value first = writer_.shuffle(a, b, low);
+        b = writer_.shuffle(a, b, high);
+        a = first;
+      }
+    }
+  }
+
+  // Calls step for each square of lanes x lanes, `at` being its corner.
+  template <class Step>
+  void for_squares(const Access& a, TileSet open, int axis, const Step& step) {
+    Point at = tiles_.origin();
+    do
+      for (int64_t i = 0; i < tiles_.extent(axis); i += a.lanes) {
+        at[static_cast<size_t>(axis)] = i;
+        step(at);
+        at[static_cast<size_t>(axis)] = 0;
+      }
+    while (tiles_.advance(open & ~(TileSet{1} << axis), at));
+  }
+
+  void load_transposed(const Access& a, int axis, Form& f) {
+    f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
+    std::vector<std::string> addresses;
+    for_squares(a, f.open, axis, [&](Point at) {
+      const std::optional<Value> gate = gate_value(a, at);
+      std::vector<Value> rows;
+      for (int l = 0; l < a.lanes; ++l) {
+        std::optional<Value> one = gate;
+        if (gate) one = gate_lane(*gate, l);
+        rows.push_back(writer_.load(place(a, at, l, addresses), a.lanes, one ? &*one : nullptr));
+      }
+      transpose(rows);
+      for (const Value& v : rows) {
+        f.values[static_cast<size_t>(tiles_.rank(f.open, at))] = v;
+        ++at[static_cast<size_t>(axis)];
+      }
+    });
+  }
+
+  void store_transposed(const Access& a, int axis, UOp u) {
+    const TileSet all = tiles_.of(u);
+    std::vector<std::string> addresses;
+    for_squares(a, all, axis, [&](const Point& corner) {
+      Point at = corner;
+      std::vector<Value> rows;
+      for (int l = 0; l < a.lanes; ++l, ++at[static_cast<size_t>(axis)])
+        rows.push_back(whole_value(u->src(1), at, a.lanes));
+      transpose(rows);
+      const std::optional<Value> gate = gate_value(a, corner);
+      for (int l = 0; l < a.lanes; ++l) {
+        std::optional<Value> one = gate;
+        if (gate) one = gate_lane(*gate, l);
+        writer_.store(place(a, corner, l, addresses), rows[static_cast<size_t>(l)],
+                      one ? &*one : nullptr);
+      }
+    });
+  }
+
   void write_load(UOp u, Form& f) {
     const Access a = access(u, u->src(0), gate_of(u, 1));
+    if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
@@ -302,7 +392,30 @@ class Expander {
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
     const Access a = access(u, u->src(0), gate_of(u, 2));
+    if (!a.gate || !tiles_.of(u)) return write_to_memory(u, a);
+    // Away from edges a tile is stored without masks, by one branch.
+    writer_.open_if(true_everywhere(a.gate));
+    write_to_memory(u, without_gate(a));
+    writer_.open_else();
+    write_to_memory(u, a);
+    writer_.close_if();
+  }
+
+  Value true_everywhere(UOp gate) {
+    const TileSet set = tiles_.of(gate);
+    std::optional<Value> sum;
+    Point at = tiles_.origin();
+    do {
+      Value one = writer_.all(whole_value(gate, at, tiles_.lanes(set)));
+      Value pair[] = {sum.value_or(one), one};
+      sum = sum ? alu(Op::And, DType::boolean, pair, false) : one;
+    } while (tiles_.advance(set, at));
+    return *sum;
+  }
+
+  void write_to_memory(UOp u, const Access& a) {
     const TileSet all = tiles_.of(u);
+    if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
     std::vector<std::string> addresses;

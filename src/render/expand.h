@@ -3,7 +3,9 @@
 // A statement is written once per *form* that its users need. A form pins some tile ranges at
 // position 0 and expands the others; positions are used in the form that pins every range they are
 // linear in, and constant offsets make up for it. If the lane is among the ranges expanded, the
-// registers are vectors. Values nobody needs are not written.
+// registers are vectors. Values nobody needs are not written. Memory whose lanes lie apart, in a tile
+// with another axis along which it is contiguous, is accessed along that axis, and the registers are
+// transposed by shuffles.
 #pragma once
 #include <optional>
 #include <span>
@@ -40,6 +42,8 @@ class Writer {
   virtual Value splat(const Value& scalar, int lanes) = 0;
   virtual Value slice(const Value& vector, int first, int lanes) = 0;  // of lane `first` on
   virtual Value join(std::span<const Value> elements) = 0;
+  // Lane l of the result is lane from[l] of a, or from[l] - lanes of b.
+  virtual Value shuffle(const Value& a, const Value& b, std::span<const int> from) = 0;
   // Sources and result have the same lanes. exact: integer arithmetic that does not wrap.
   virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
 
@@ -48,6 +52,10 @@ class Writer {
   virtual Value open_loop(int slot, const Value& begin, const Value& end, bool may_be_empty) = 0;
   virtual Value open_thread_loop(int slot, DType dtype) = 0;
   virtual void close_loop() = 0;
+  virtual Value all(const Value& bools) = 0;  // one bool: every lane is true
+  virtual void open_if(const Value& condition) = 0;
+  virtual void open_else() = 0;
+  virtual void close_if() = 0;
 
   virtual void declare_register(const std::string& name, DType dtype, int lanes) = 0;
   virtual Value read_register(const std::string& name, DType dtype, int lanes) = 0;

@@ -96,7 +96,14 @@ void check_kernel(const std::function<UOp()>& build, std::vector<const char*> li
       LoadedObject object(bytes);
       auto* f = object.function<Kernel>(p.name);
       CHECK(first_after(body, part([&](std::span<void*> b, int64_t from, int64_t to) {
-                          f(b.data(), nullptr, from, to);
+                          std::vector<void*> all(b.begin(), b.end());
+                          std::vector<std::vector<std::byte>> local;
+                          for (const Scratch& s : p.scratch) {
+                            local.emplace_back(static_cast<size_t>(s.bytes), std::byte{0xff});
+                            all.resize(std::max(all.size(), static_cast<size_t>(s.slot) + 1));
+                            all[static_cast<size_t>(s.slot)] = local.back().data();
+                          }
+                          f(all.data(), nullptr, from, to);
                         })) == want);
     };
     if (llvm_available())
@@ -139,7 +146,34 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 480), m * 40 + n, sum(a * b, {k}), {m, n});
         },
         {"split 1 8 lane", "split 1 16 lane; split 0 4 upcast",
-         "split 2 2 unroll; split 0 5 upcast", "thread 0"});
+         "split 2 2 unroll; split 0 5 upcast", "thread 0",
+         "split 2 7 reduce; block 2; order 2 0 1", "split 2 2 unroll; block 2; order 2 0 1",
+         "split 0 6 upcast; split 1 16 lane; split 1 2 upcast; split 2 5 reduce; block 2; "
+         "order 2 0; stage 2 1 6 5 4; stage 1 2 6 3; thread 1"});
+  }
+
+  TEST_CASE("a matmul whose right side lies across: packed by shuffles") {
+    check_kernel(
+        [] {
+          UOp m = range(0, index(12), Role::Loop), n = range(1, index(44), Role::Loop),
+              k = range(2, index(16), Role::Reduce);
+          UOp a = read(param(1, DType::f32, 12 * 16), m * 16 + k);
+          UOp b = read(param(2, DType::f32, 16 * 44), n * 16 + k);
+          return kernel(param(0, DType::f32, 528), m * 44 + n, sum(a * b, {k}), {m, n});
+        },
+        {"split 0 4 upcast; split 1 8 lane; stage 2 2 4; split 5 8 upcast",
+         "split 1 4 lane; split 1 2 upcast; stage 2 1 2 4 3; split 6 8 upcast"});
+  }
+
+  TEST_CASE("a transposed copy: squares of lanes and rows") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(21), Role::Loop), j = range(1, index(32), Role::Loop);
+          UOp a = read(param(1, DType::f32, 21 * 32), i * 32 + j);
+          return kernel(param(0, DType::f32, 21 * 32), j * 21 + i, a, {i, j});
+        },
+        {"split 0 4 lane; split 1 4 upcast", "split 1 8 lane; split 0 8 upcast",
+         "split 1 4 lane; split 0 7 upcast", "split 0 8 lane; split 1 16 upcast"});
   }
 
   TEST_CASE("a padded window and its gates") {

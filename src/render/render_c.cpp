@@ -121,6 +121,12 @@ class CWriter : public Writer {
                   }));
   }
 
+  Value shuffle(const Value& a, const Value& b, std::span<const int> from) override {
+    std::string list;
+    for (int l : from) list += text(", ", l);
+    return define(a.dtype, a.lanes, "__builtin_shufflevector(", a.text, ", ", b.text, list, ")");
+  }
+
   Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) override {
     const Value& a = src[0];
     switch (op) {
@@ -168,6 +174,23 @@ class CWriter : public Writer {
     --depth_;
     line("}");
   }
+
+  Value all(const Value& v) override {
+    if (v.lanes == 1) return v;
+    std::string whole;
+    for (int l = 0; l < v.lanes; ++l) whole += text(l ? " & " : "", gate_lane(v, l));
+    return define(DType::boolean, 1, "(", whole, ") != 0");
+  }
+  void open_if(const Value& c) override {
+    line("if (", c.text, ") {");
+    ++depth_;
+  }
+  void open_else() override {
+    --depth_;
+    line("} else {");
+    ++depth_;
+  }
+  void close_if() override { close_loop(); }
 
   void declare_register(const std::string& name, DType dtype, int lanes) override {
     entry_ += text("  ", use(dtype, lanes), " ", name, ";\n");

@@ -144,6 +144,13 @@ class LlvmWriter : public Writer {
     return v;
   }
 
+  Value shuffle(const Value& a, const Value& b, std::span<const int> from) override {
+    std::string list;
+    for (size_t l = 0; l < from.size(); ++l) list += text(l ? ", " : "", "i32 ", from[l]);
+    return define(a.dtype, a.lanes, "shufflevector ", typed(a), ", ", typed(b), ", <", a.lanes,
+                  " x i32> <", list, ">");
+  }
+
   Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) override {
     const Value& a = src[0];
     switch (op) {
@@ -211,6 +218,28 @@ class LlvmWriter : public Writer {
     body_.insert(l.phi_at, text("  ", i, " = phi ", type(l.position), " [ ", l.begin, ", %",
                                 l.before, " ], [ ", i, ".next, %", block_, " ]\n"));
     start_block(text("done", l.id));
+  }
+
+  Value all(const Value& v) override {
+    if (v.lanes == 1) return v;
+    const std::string f = "llvm.vector.reduce.and." + suffix(DType::boolean, v.lanes);
+    declare(text("i1 @", f, "(", type(v), ")"));
+    return define(DType::boolean, 1, "call i1 @", f, "(", typed(v), ")");
+  }
+  void open_if(const Value& c) override {
+    const int id = ++gates_made_;
+    ifs_.push_back(id);
+    line("br i1 ", c.text, ", label %then", id, ", label %else", id);
+    start_block(text("then", id));
+  }
+  void open_else() override {
+    line("br label %both", ifs_.back());
+    start_block(text("else", ifs_.back()));
+  }
+  void close_if() override {
+    line("br label %both", ifs_.back());
+    start_block(text("both", ifs_.back()));
+    ifs_.pop_back();
   }
 
   void declare_register(const std::string& name, DType dtype, int lanes) override {
@@ -406,6 +435,7 @@ class LlvmWriter : public Writer {
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;
   std::vector<Loop> open_;
+  std::vector<int> ifs_;
   std::set<int> slots_;
   std::set<std::string> declarations_;
 };

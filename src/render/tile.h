@@ -37,6 +37,7 @@ class Tiles {
   TileSet of(UOp u);            // of a statement or an operand of one
   const Steps& steps(UOp u);    // of an integer one
   int number(UOp range) const;  // of a tile range
+  int64_t extent(int number) const { return extents_[static_cast<size_t>(number)]; }
 
   // Registers of a value with these tile ranges: one per point, vectors if the lane is among them.
   int64_t registers(TileSet set) const;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "ir/memo.h"
 #include "ir/print.h"
 #include "rewrite/matcher.h"
 
@@ -14,32 +15,8 @@ void report_fire(const RuleSet& set, const Rule& rule, UOp before, UOp after);
 
 namespace {
 
-// Results of one call by node id. Cleared by a new epoch, so a call costs only what it visits.
-class Memo {
- public:
-  void clear() {
-    if (++epoch_ == 0) {
-      entries_.clear();
-      epoch_ = 1;
-    }
-  }
-  static Node* in_progress() { return reinterpret_cast<Node*>(1); }
-  Node*& operator[](const Node* n) {
-    if (n->id >= entries_.size())
-      entries_.resize(std::max<size_t>({n->id + size_t{1}, arena().size(), entries_.size() * 2}));
-    Entry& e = entries_[n->id];
-    if (e.epoch != epoch_) e = {nullptr, epoch_};
-    return e.result;
-  }
-
- private:
-  struct Entry {
-    Node* result = nullptr;
-    uint32_t epoch = 0;
-  };
-  std::vector<Entry> entries_;
-  uint32_t epoch_ = 0;
-};
+// In a Memo: the node's result is being made.
+Node* in_progress() { return reinterpret_cast<Node*>(1); }
 
 // A node on its way: the rewriter's explicit stack.
 struct Frame {
@@ -50,7 +27,7 @@ struct Frame {
 };
 
 struct Scratch {
-  Memo memo;
+  Memo<Node*> memo;
   std::vector<Frame> stack;
   std::vector<Node*> sources;
 };
@@ -103,7 +80,7 @@ class Rewriter {
   void push(Node* n) {
     ++thread_counts.visits;
     if (n->id < first_new_) ++originals_;
-    memo_[n] = Memo::in_progress();
+    memo_[n] = in_progress();
     stack_.push_back({n, n, 0, false});
   }
 
@@ -122,7 +99,7 @@ class Rewriter {
         continue;
       }
       Node* r = memo_[s];
-      if (r == Memo::in_progress()) stuck(f.now, "a replacement contains what it replaces");
+      if (r == in_progress()) stuck(f.now, "a replacement contains what it replaces");
       if (!r) return push(s);
       ++f.source;
     }
@@ -135,7 +112,7 @@ class Rewriter {
     if (order_ == Order::PreOrder) return n == f.now ? finish(n) : become(n);
     if (n != f.now) {
       Node* known = memo_[n];
-      if (known && known != Memo::in_progress()) return finish(known);
+      if (known && known != in_progress()) return finish(known);
       f.now = n;
       if (stamp_ && (n->stamps & stamp_)) return finish(n);
     }
@@ -172,7 +149,7 @@ class Rewriter {
   // The top frame's node is replaced by r, which is visited from its start.
   void become(Node* r) {
     Node* known = memo_[r];
-    if (known == Memo::in_progress()) stuck(r, "the rules lead back to where they began");
+    if (known == in_progress()) stuck(r, "the rules lead back to where they began");
     if (known) return finish(known);
     Frame& f = stack_.back();
     f.now = r;
@@ -205,7 +182,7 @@ class Rewriter {
   Order order_;
   void* context_;
   ScratchLease lease_;
-  Memo& memo_;
+  Memo<Node*>& memo_;
   std::vector<Frame>& stack_;
   std::vector<Node*>& sources_;
   uint32_t stamp_, first_new_;

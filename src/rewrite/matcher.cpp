@@ -202,30 +202,31 @@ void Matcher::index(Op op) {
     if (at >= 0) return admits(forms_[f].left[at], cls);
     return forms_[f].left[0].more || cls == static_cast<int>(Op::Const);
   };
-  // Classes that every rule treats alike share a group.
-  std::vector<int> example[3];
+  // Classes that every rule treats alike share a group: the same rules admit them.
+  using Bits = std::vector<uint64_t>;  // by place in `mine`
+  std::vector<Bits> groups[3];
   for (int pos = 0; pos < 3; ++pos) {
-    std::map<std::vector<bool>, int> groups;
     for (int cls = 0; cls < kClasses; ++cls) {
-      std::vector<bool> key;
-      for (uint32_t f : mine) key.push_back(accepts(f, pos, cls));
-      auto [it, fresh] = groups.emplace(key, static_cast<int>(groups.size()));
-      if (fresh) example[pos].push_back(cls);
-      ix.group[pos][cls] = static_cast<uint8_t>(it->second);
+      Bits key(mine.size() / 64 + 1);
+      for (size_t k = 0; k < mine.size(); ++k)
+        key[k / 64] |= uint64_t{accepts(mine[k], pos, cls)} << k % 64;
+      auto it = std::ranges::find(groups[pos], key);
+      ix.group[pos][cls] = static_cast<uint8_t>(it - groups[pos].begin());
+      if (it == groups[pos].end()) groups[pos].push_back(std::move(key));
     }
-    ix.groups[pos] = static_cast<int>(groups.size());
+    ix.groups[pos] = static_cast<int>(groups[pos].size());
   }
-  std::map<std::vector<uint32_t>, Cell> shared;
-  for (int a : example[0])
-    for (int b : example[1])
-      for (int c : example[2]) {
-        std::vector<uint32_t> list;
-        for (uint32_t f : mine)
-          if (accepts(f, 0, a) && accepts(f, 1, b) && accepts(f, 2, c)) list.push_back(f);
-        auto [it, fresh] = shared.emplace(list, Cell{});
+  std::map<Bits, Cell> shared;
+  for (const Bits& a : groups[0])
+    for (const Bits& b : groups[1])
+      for (const Bits& c : groups[2]) {
+        Bits all(a.size());
+        for (size_t w = 0; w < all.size(); ++w) all[w] = a[w] & b[w] & c[w];
+        auto [it, fresh] = shared.try_emplace(std::move(all));
         if (fresh) {
           it->second.begin = static_cast<uint32_t>(candidates_.size());
-          candidates_.insert(candidates_.end(), list.begin(), list.end());
+          for (size_t k = 0; k < mine.size(); ++k)
+            if (it->first[k / 64] >> k % 64 & 1) candidates_.push_back(mine[k]);
           it->second.end = static_cast<uint32_t>(candidates_.size());
         }
         ix.cells.push_back(it->second);

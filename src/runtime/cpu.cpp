@@ -17,6 +17,7 @@
 #include "runtime/devices.h"
 #include "runtime/disk_cache.h"
 #include "runtime/elf.h"
+#include "runtime/host_memory.h"
 #include "runtime/llvm.h"
 
 namespace mote {
@@ -112,8 +113,12 @@ class Cpu : public Device {
     return {};
   }
 
+  void* allocate_raw(int64_t bytes) override { return memory_.allocate(bytes); }
+  void free_raw(void* p, int64_t bytes) override { memory_.free(p, bytes); }
+
  private:
   Target c_target_;
+  HostMemory memory_;
 
   static void run(const Launch& l) {
     const auto& code = *static_cast<const CpuCode*>(l.code.get());

@@ -7,6 +7,8 @@ namespace mote {
 
 namespace {
 
+constexpr int kCurveOps = 16;  // that an exp and the like become, in the mean
+
 struct Load {
   int size = 0;                 // ops when everything below is fused (shared parts counted again)
   std::vector<uint32_t> leaves; // distinct buffers read, by node id
@@ -54,7 +56,7 @@ class Bounder {
         continued_(load_.size()),
         narrowed_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
-                std::vector<std::vector<uint32_t>>(load_.size())} {
+                std::vector<std::vector<uint32_t>>(load_.size()), std::vector<int>(load_.size())} {
     for (size_t i = order.size(); i-- > 0;) {
       UOp n = order[i];
       bool passes_on = has(n->op, Movement) || n->is(Op::Cast);
@@ -95,6 +97,7 @@ class Bounder {
     if (n->is(Op::Param) || n->is(Op::After)) {
       mine = {1, {n->id}};
       bounds_.reads[n->id] = mine.leaves;
+      bounds_.size[n->id] = mine.size;
       return;
     }
     mine = total(n);
@@ -104,6 +107,7 @@ class Bounder {
       mine = total(n);
     }
     bounds_.reads[n->id] = mine.leaves;
+    bounds_.size[n->id] = mine.size;
     const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
     if (ends_fold(n, long_chain ? 0 : target_.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
@@ -130,9 +134,9 @@ class Bounder {
   }
 
   Load total(UOp n) const {
-    Load sum{1, {}};
+    Load sum{has(n->op, Curve) ? kCurveOps : 1, {}};
     for (Node* s : n->src()) {
-      sum.size += load_[s->id].size;
+      sum.size = std::min(kEndless, sum.size + load_[s->id].size);
       merge(sum.leaves, load_[s->id].leaves);
     }
     return sum;

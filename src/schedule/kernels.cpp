@@ -85,7 +85,8 @@ class Builder {
   }
 
   // A reduce of a reduce with the same op is one reduce over both sets of ranges; of a gated sum too.
-  static UOp fold(Op op, UOp v, std::vector<UOp> ranges) {
+  static UOp fold(Op op, UOp v, std::span<const UOp> over) {
+    std::vector<UOp> ranges(over.begin(), over.end());
     UOp gate, inner = v;
     bool gated_sum = op == Op::Add && v->is(Op::Where) && is_const(v->src(2)) &&
                      v->src(2) == zero_like(v);

@@ -345,7 +345,7 @@ class Orderer {
         if (range_slot(r) == range_slot(m) &&
             (r != m || (apart && range_role(r) == Role::Reduce))) {
           int slot = std::countr_one(used);
-          if (slot >= 60) return;
+          if (slot >= kFusedLoops) return;
           used |= 1ull << slot;
           map.emplace_back(r, range(slot, r->src(0), range_role(r)));
         }

@@ -65,6 +65,7 @@ class Assigner {
   Draft draft_;
   Bounds bounds_;
   std::vector<Cost> cost_;
+  std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
   std::set<const Node*> copied_;          // by a Copy, as a whole
@@ -112,6 +113,8 @@ class Assigner {
       c.each += stored ? target_.load_cost : cost_[s->id].each;
       c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : cost_[s->id].bytes;
     }
+    // Of a part of a buffer, only that part is read.
+    if (n->is(Op::Shrink) && is_leaf(n)) c.bytes = std::min(c.bytes, count(n) * size_of(n->dtype));
     // What is repeated a lot will be stored before it is repeated.
     if (n->is(Op::Expand) && n->src(0)->shape->count() > 0) {
       double more = count(n) / count(n->src(0)) - 1;
@@ -203,7 +206,8 @@ class Assigner {
   uint8_t place_of(UOp n) const { return n->device ? n->device : device_; }
 
   static bool same(const Request& a, const Request& b) {
-    return a.kernel == b.kernel && a.valid == b.valid && a.position == b.position;
+    return a.kernel == b.kernel && a.valid == b.valid &&
+           std::ranges::equal(a.position, b.position);
   }
 
   uint32_t ask(UOp n, Request r) {
@@ -236,18 +240,20 @@ class Assigner {
   // A kernel of its own for a value of this shape: one loop per axis longer than 1.
   Request fresh(const Shape& shape, uint8_t device) {
     Request r;
+    std::vector<UOp> position;
     r.kernel = new_kernel(device);
     r.valid = truth(true);
     for (const Dim& d : shape.dims) {
       if (d == Dim(1)) {
-        r.position.push_back(index(0));
+        position.push_back(index(0));
         continue;
       }
       UOp loop = new_range(r.kernel, d, Role::Loop);
       draft_.kernels.back().ranges.push_back(loop);
-      r.position.push_back(loop);
+      position.push_back(loop);
       r.scope |= loop->ranges;
     }
+    r.position = draft_.lists.keep(position);
     return r;
   }
 
@@ -268,7 +274,8 @@ class Assigner {
     bool stored = !e.stores.empty() || bounds_.forced[n->id] || n->is(Op::Contiguous) ||
                   copied_.count(n.get()) ||
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
-                           : has_room_to_read(n, e) && better_stored(n, e));
+                           : has_room_to_read(n, e) && better_stored(n, e)) ||
+                  !has_room_to_loop(n, e);
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
   }
@@ -304,6 +311,10 @@ class Assigner {
     return out;
   }
 
+  int size_with(const KernelDraft& k, UOp n) const {
+    return counts_as_buffer(n) ? k.size + bounds_.size[n->id] : k.size;
+  }
+
   // Every kernel that asks for the value may take it as an argument.
   bool has_room_to_read(UOp n, const Entry& e) const {
     return std::ranges::all_of(e.requests, [&](const Request& r) {
@@ -312,10 +323,28 @@ class Assigner {
     });
   }
 
+  static int loops_of(UOp n) {
+    if (!n->is(Op::Reduce)) return 0;
+    int loops = 0;
+    for (size_t a = 1; a < n->ints().size(); ++a)
+      loops += n->src(0)->shape->dims[static_cast<size_t>(n->ints(a))] != Dim(1);
+    return loops;
+  }
+
+  // Every kernel that asks for the value may open its loops, once per request.
+  bool has_room_to_loop(UOp n, const Entry& e) const {
+    const int loops = loops_of(n);
+    return !loops || std::ranges::all_of(e.requests, [&](const Request& r) {
+      auto times = static_cast<int>(std::ranges::count(e.requests, r.kernel, &Request::kernel));
+      return draft_.kernels[static_cast<size_t>(r.kernel)].next_slot + times * loops <= kFusedLoops;
+    });
+  }
+
   // n becomes a buffer that its own kernel writes and others read.
   void count_buffers(UOp n, const Entry& e, const Request& own, bool hosted) {
     KernelDraft& k = kernel_of(own);
     k.reads = hosted ? reads_with(k, n) : bounds_.reads[n->id];
+    k.size = hosted ? size_with(k, n) : bounds_.size[n->id];
     k.writes += std::max<size_t>(1, e.stores.size());
     for (const Request& r : e.requests)
       if (r.kernel != own.kernel) kernel_of(r).reads = joined(kernel_of(r).reads, {n->id});
@@ -342,14 +371,14 @@ class Assigner {
   void store_root(UOp s, UOp value) {
     const Shape& shape = *s->src(0)->shape;
     Request r = fresh(shape, s->src(0)->device);
-    std::vector<UOp> position = r.position;
+    std::vector<UOp> position(r.position.begin(), r.position.end());
     UOp valid = truth(true), view = s->src(0);
     while (has(view->op, Movement)) {
       position = through(view, position, &valid);
       view = view->src(0);
     }
     Request asked = r;
-    if (value->shape->dims.empty()) asked.position.clear();
+    if (value->shape->dims.empty()) asked.position = {};
     Output o;
     o.node = value;
     o.request = ask(value, asked);
@@ -360,6 +389,7 @@ class Assigner {
     o.before = version_of(view);
     kernel_of(r).outputs.push_back(o);
     kernel_of(r).reads = bounds_.reads[value->id];
+    kernel_of(r).size = bounds_.size[value->id];
     kernel_of(r).writes = 1;
     if (o.before) waiting_[o.before.get()].push_back(r.kernel);
     for (int later : waiting_[s.get()]) read_after(later, r.kernel);
@@ -381,9 +411,9 @@ class Assigner {
     }
     for (Request& r : e.requests) {
       Request asked = r;
-      asked.position = unflatten(r.position[0], *value->shape);
-      if (value->shape->dims.empty()) asked.position.clear();
-      r.below = {ask(value, asked)};
+      asked.position = draft_.lists.keep(unflatten(r.position[0], *value->shape));
+      if (value->shape->dims.empty()) asked.position = {};
+      r.below = draft_.lists.keep(std::vector{ask(value, asked)});
     }
   }
 
@@ -430,6 +460,7 @@ class Assigner {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
+      if (k.next_slot + loops_of(n) > kFusedLoops || size_with(k, n) > target_.max_ops) continue;
       if (!fits(reads_with(k, n).size() + k.writes + std::max<size_t>(1, e.stores.size())))
         continue;
       // A kernel cannot read back elsewhere what it is still writing.
@@ -505,6 +536,7 @@ class Assigner {
       if (!asked_elsewhere) {  // forced, but its only consumer computes it in place anyway
         e.stored = false;
         kernel_of(own).reads = reads_with(kernel_of(own), n);
+        kernel_of(own).size = size_with(kernel_of(own), n);
         return descend(n, e.own);
       }
       o.buffer = add_temporary(n);
@@ -529,38 +561,41 @@ class Assigner {
 
   void descend(UOp n, uint32_t i) {
     Request r = draft_.at(n).requests[i];
-    std::vector<uint32_t> below;
+    std::vector<uint32_t>& below = below_;
     std::vector<UOp> ranges;
+    below.clear();
     if (has(n->op, Movement)) {
       Request asked = r;
-      asked.position = through(n, r.position, &asked.valid);
+      asked.position = draft_.lists.keep(through(n, r.position, &asked.valid));
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
+      std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = static_cast<Op>(n->ints(0));
       asked.scope = hoisted_scope(r);
       for (size_t a = 1; a < n->ints().size(); ++a) {
         auto axis = static_cast<size_t>(n->ints(a));
         const Dim& d = n->src(0)->shape->dims[axis];
-        asked.position[axis] = index(0);
+        position[axis] = index(0);
         if (d == Dim(1)) continue;
         UOp loop = new_range(r.kernel, d, Role::Reduce);
         ranges.push_back(loop);
-        asked.position[axis] = loop;
+        position[axis] = loop;
         asked.scope |= loop->ranges;
       }
+      asked.position = draft_.lists.keep(position);
       below.push_back(ask(n->src(0), asked));
     } else {
       for (Node* s : n->src()) {
         Request asked = r;
         asked.folded_by = Op::Sink;
-        if (s->shape->dims.empty()) asked.position.clear();
+        if (s->shape->dims.empty()) asked.position = {};
         below.push_back(ask(UOp(s), asked));
       }
     }
     Request& mine = draft_.at(n).requests[i];
-    mine.below = std::move(below);
-    mine.ranges = std::move(ranges);
+    mine.below = draft_.lists.keep(below);
+    mine.ranges = draft_.lists.keep(ranges);
   }
 };
 

@@ -1,21 +1,25 @@
 // What assign_ranges finds out about every tensor-level node, read by build_kernels.
 #pragma once
+#include <memory>
+#include <memory_resource>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "schedule/schedule.h"
 
 namespace mote {
 
-// "Evaluate this node at these positions inside that kernel."
+// "Evaluate this node at these positions inside that kernel." Lists are the Draft's: most requests
+// share theirs with the one above.
 struct Request {
   int kernel = -1;
-  std::vector<UOp> position;     // one index expression per axis
+  std::span<const UOp> position; // one index expression per axis
   UOp valid;                     // bool; where false the value is not used
   uint64_t scope = 0;            // slots of the loops around the evaluation
   Op folded_by = Op::Sink;       // the reduce this value flows into through movement only; or Sink
-  std::vector<uint32_t> below;   // per source: the request made of it
-  std::vector<UOp> ranges;       // of a Reduce: its own ranges
+  std::span<const uint32_t> below;  // per source: the request made of it
+  std::span<const UOp> ranges;   // of a Reduce: its own ranges
   UOp value;                     // the scalar expression, once built
 };
 
@@ -33,6 +37,9 @@ struct Entry {
   uint32_t own = 0;          // when stored: the request that computes it
   Holder holder;             // when stored or a leaf: where readers find it
 };
+
+// Loops that fusion gives one kernel at most. A set of slots has 64; actions need the others.
+constexpr int kFusedLoops = 32;
 
 // One write of a kernel.
 struct Output {
@@ -52,6 +59,7 @@ struct KernelDraft {
   uint64_t reduce_slots = 0;
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
+  int size = 0;                   // ops it has at most
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   bool copy = false;              // a copy between devices: outputs[0] from copy_source
@@ -59,7 +67,23 @@ struct KernelDraft {
   uint8_t device = 0;
 };
 
+// Lists that live as long as their Draft.
+class Lists {
+ public:
+  template <class T>
+  std::span<const T> keep(const std::vector<T>& list) {
+    auto* kept = static_cast<T*>(memory_->allocate(list.size() * sizeof(T), alignof(T)));
+    std::uninitialized_copy(list.begin(), list.end(), kept);
+    return {kept, list.size()};
+  }
+
+ private:
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
+      std::make_unique<std::pmr::monotonic_buffer_resource>();
+};
+
 struct Draft {
+  Lists lists;
   std::vector<UOp> order;              // sources first
   std::vector<Entry> entries;          // by node id
   std::vector<KernelDraft> kernels;
@@ -68,12 +92,14 @@ struct Draft {
 };
 
 UOp split_large_reduces(UOp sink, const Target& target);
+constexpr int kEndless = 1 << 20;
 // Per node id. A value that is stored anyway counts as one buffer for those who use it.
 struct Bounds {
   std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
   std::vector<bool> kept;    // a Store wants it as a whole, or it is Contiguous
   // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
   std::vector<std::vector<uint32_t>> reads;
+  std::vector<int> size;     // ops of such a kernel at most, up to kEndless
 };
 Bounds bound_kernels(std::span<const UOp> order, const Target& target);
 Draft assign_ranges(UOp sink, const Target& target);

@@ -1,8 +1,8 @@
 // A reduce of very much into very little runs on one core: it becomes two, the first with an axis of
 // partial results.
 #include <algorithm>
-#include <unordered_map>
 
+#include "ir/memo.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -48,22 +48,23 @@ UOp split(UOp n, UOp value, const Target& target) {
 }  // namespace
 
 UOp split_large_reduces(UOp sink, const Target& target) {
-  std::unordered_map<const Node*, Node*> done;
+  MemoLease lease;
+  Memo<Node*>& done = *lease;
   std::vector<Node*> src;
   for (UOp n : toposort(sink)) {
     src.clear();
     bool changed = false;
     for (Node* s : n->src()) {
-      src.push_back(done.at(s));
+      src.push_back(done[s]);
       changed |= src.back() != s;
     }
     UOp now = changed ? with_src(n, src) : n;
     if (now->is(Op::Reduce))
       if (UOp two = split(now, now->src(0), target)) now = two;
     if (now != n && !now->provenance) now.get()->provenance = n->provenance;
-    done[n.get()] = now.get();
+    done[n] = now.get();
   }
-  return done.at(sink.get());
+  return done[sink];
 }
 
 }  // namespace mote

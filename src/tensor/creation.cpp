@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "base/flags.h"
 #include "ir/storage.h"
 #include "tensor/impl.h"
 
@@ -9,7 +10,24 @@ namespace mote {
 
 namespace {
 
-std::atomic<uint8_t> default_device_id{kDefaultDevice};
+std::atomic<uint8_t> default_device_id{0};  // 0: what the flag DEV names
+
+uint8_t device_named(const std::string& name) {
+  uint8_t id = intern_device(name);
+  if (open_device) open_device(id);
+  return id;
+}
+
+uint8_t device_of_new_tensors() {
+  if (uint8_t id = default_device_id.load()) return id;
+  static thread_local std::string known = device_name(kDefaultDevice);
+  static thread_local uint8_t id = kDefaultDevice;
+  if (const std::string& name = flag_text(Flag::DEV); name != known) {
+    id = device_named(name);
+    known = name;
+  }
+  return id;
+}
 
 std::vector<Dim> checked_dims(const Sizes& shape) {
   std::vector<Dim> dims = to_dims(shape);
@@ -72,17 +90,14 @@ Tensor like(const Tensor& t, const Number& n, DType dtype) {
 
 }  // namespace
 
-std::string default_device() { return device_name(default_device_id); }
+std::string default_device() { return device_name(device_of_new_tensors()); }
 void set_default_device(const std::string& name, Loc where) {
   Call call("set_default_device", where);
   expect(!name.empty(), "needs a name, for example CPU");
-  default_device_id = device_from(name);
+  default_device_id = device_named(name);
 }
 uint8_t device_from(const std::string& name) {
-  if (name.empty()) return default_device_id.load();
-  uint8_t id = intern_device(name);
-  if (open_device) open_device(id);
-  return id;
+  return name.empty() ? device_of_new_tensors() : device_named(name);
 }
 
 Tensor full(const Sizes& shape, Number value, const Options& o, Loc where) {

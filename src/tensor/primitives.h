@@ -16,8 +16,9 @@ class EffectListener {
  public:
   virtual ~EffectListener() = default;
   virtual void wrote(UOp version) = 0;  // a pending write: an After
-  // backward is about to add to the gradient of a marked leaf, or it is about to be dropped
-  virtual void gradient(const Tensor& leaf, bool dropped) = 0;
+  // The gradient of a marked leaf is about to be read, added to by backward, or dropped.
+  enum Use { Read, Add, Drop };
+  virtual void gradient(const Tensor& leaf, Use use) = 0;
 };
 extern thread_local EffectListener* effect_listener;
 

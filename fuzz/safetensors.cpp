@@ -1,0 +1,7 @@
+#include "fuzz/fuzz.h"
+
+FUZZ_TARGET(safetensors) {
+  return mote::fuzz(data, size, [](const mote::File& file) {
+    check_contents(file, mote::parse_safetensors(file));
+  });
+}

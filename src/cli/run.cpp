@@ -1,0 +1,163 @@
+// `mote run`: a trained model put to use.
+#include <mote/data.h>
+#include <mote/models.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/checkpoint.h"
+#include "cli/commands.h"
+#include "cli/figures.h"
+#include "cli/text_model.h"
+#include "cli/train.h"
+
+using namespace mote;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string needed(const Words& words, std::string_view name) {
+  check(words.has(name), "[run] ", words.operand(0), " needs --", name, " FILE");
+  return words.text(name);
+}
+
+Checkpoint checkpoint_of(const std::string& task, const std::string& path) {
+  Checkpoint saved = load_checkpoint(path);
+  check(saved.task == task, "[run] ", path, " is a checkpoint of ", saved.task, ", not of ", task);
+  return saved;
+}
+
+models::SamplerOptions sampler_options(const Words& words) {
+  return {.temperature = words.number("temperature", 0.8),
+          .top_p = words.number("top-p", 1),
+          .seed = static_cast<uint64_t>(words.integer("seed", 0))};
+}
+
+// The text goes to stdout as it is made, or into JSON at the end; the speed to stderr.
+class Output {
+ public:
+  explicit Output(bool json) : json_(json) {}
+  void add(const std::string& piece) {
+    text_ += piece;
+    if (json_) return;
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+  }
+  void end(int64_t tokens, double seconds) {
+    double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+    if (json_) {
+      JsonWriter json;
+      json.begin('{').key("text").value(as_utf8(text_)).key("tokens").value(tokens);
+      json.key("seconds").value(seconds).key("tokens_per_second").value(rate).end();
+      std::printf("%s\n", json.text().c_str());
+      return;
+    }
+    // On stdout is the text and nothing else.
+    std::fprintf(stderr, "\n%s tokens/s\n", decimal(rate, 1).c_str());
+  }
+
+ private:
+  bool json_;
+  std::string text_;
+};
+
+// As llama2.c: the prompt's tokens are shown as well, and the token that begins texts ends one.
+int run_llama(const Words& words) {
+  models::Llama model = models::load_llama2c(needed(words, "model"));
+  data::Tokenizer tokenizer = data::Tokenizer::llama2c(needed(words, "tokenizer"));
+  check(tokenizer.size() == model.config.vocabulary, "[run] the tokenizer has ", tokenizer.size(),
+        " pieces, the model ", model.config.vocabulary);
+  models::Sampler sampler(sampler_options(words));
+  models::Generator generator(model);
+  std::vector<int32_t> prompt = tokenizer.encode(words.text("prompt"));
+  const int64_t steps = std::min(words.integer("steps", 256), model.config.context);
+  Output out(words.has("json"));
+  int32_t token = tokenizer.begin();
+  Clock::time_point warm = Clock::now();
+  int64_t timed = 0;  // the first two steps compile and capture
+  for (int64_t i = 0; i < steps; ++i) {
+    std::vector<float> logits = generator.next(token);
+    if (i == 1) warm = Clock::now();
+    if (i > 1) ++timed;
+    token =
+        static_cast<size_t>(i) < prompt.size() ? prompt[static_cast<size_t>(i)] : sampler(logits);
+    if (token == tokenizer.begin()) break;
+    out.add(i == 0 ? tokenizer.decode(std::span(&token, 1)) : tokenizer.piece(token));
+  }
+  out.end(timed, seconds_since(warm));
+  return 0;
+}
+
+int run_gpt(const Words& words) {
+  const std::string path = needed(words, "model");
+  Checkpoint saved = checkpoint_of("gpt", path);
+  Settings settings(words, saved.settings);
+  data::Characters characters = characters_from(find(saved.settings, "characters", path));
+  models::Gpt net(gpt_config(settings, static_cast<int64_t>(characters.characters.size())));
+  load_state_dict(net, part_of(saved.tensors, "model"));
+  const int64_t steps = words.integer("steps", 500);
+  Output out(words.has("json"));
+  Clock::time_point start = Clock::now();
+  out.add(write_text(net, characters, words.text("prompt"), steps, sampler_options(words)));
+  out.end(steps, seconds_since(start));
+  return 0;
+}
+
+int run_images(const std::string& name, const Words& words) {
+  const std::string path = needed(words, "model");
+  Checkpoint saved = checkpoint_of(name, path);
+  Settings settings(words, saved.settings);
+  std::unique_ptr<Task> task = make_image_task(name, settings);
+  load_tensors(part_of(task->state(), "model"), part_of(saved.tensors, "model"), true,
+               Loc::current());
+  Progress progress(name, 0, 0, 0);
+  Outcome outcome = task->judge(progress);
+  progress.end();
+  if (words.has("json")) {
+    JsonWriter json;
+    json.begin('{').key("task").value(name).key("step").value(saved.step);
+    json.key(outcome.key).value(outcome.value).end();
+    std::printf("%s\n", json.text().c_str());
+  } else {
+    std::printf("%s\n", outcome.line.c_str());
+  }
+  return 0;
+}
+
+int run_run(const Words& words) {
+  if (words.has("device")) set_default_device(words.text("device"));
+  const std::string& name = words.operand(0);
+  return name == "llama2c" ? run_llama(words)
+         : name == "gpt"   ? run_gpt(words)
+                           : run_images(name, words);
+}
+
+constexpr Option options[] = {
+    {"model",       "FILE",
+     "mnist, cifar, gpt: a checkpoint of `mote train`; llama2c: a model of llama2.c"                    },
+    {"tokenizer",   "FILE", "llama2c: its tokenizer"                                                    },
+    {"data",        "PATH", "mnist, cifar: pictures to test with; by default those of the training"     },
+    {"prompt",      "TEXT", "gpt, llama2c: how the text begins"                                         },
+    {"steps",       "N",    "gpt, llama2c: how many tokens at most"                                     },
+    {"temperature", "X",    "gpt, llama2c: 0 takes the likeliest token, 1 draws as the model says"      },
+    {"top-p",       "X",    "gpt, llama2c: draw among the likeliest that have this probability together"},
+    {"seed",        "N",    "gpt, llama2c: of the draws"                                                },
+    {"device",      "NAME", "where to compute (`mote devices`)"                                         },
+    {"json",        "",     "print JSON"                                                                },
+};
+
+}  // namespace
+
+const Command mote::run_command = {
+    "run",
+    "mnist|cifar|gpt|llama2c",
+    "use a trained model",
+    options,
+    run_run,
+    "mnist and cifar print the accuracy; gpt and llama2c write text, and their speed to stderr."};

@@ -1,0 +1,67 @@
+#include "cli/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace mote {
+
+namespace {
+
+auto entry(const Metadata& m, std::string_view key) {
+  return std::ranges::find(m, key, &Metadata::value_type::first);
+}
+
+template <class T>
+T parsed(std::string_view name, const std::string& value) {
+  T out{};
+  auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), out);
+  check(problem == std::errc() && end == value.data() + value.size(), "[train] the setting ", name,
+        " is no number: '", value, "'");
+  return out;
+}
+
+}  // namespace
+
+std::string Settings::text(std::string_view name, const std::string& otherwise) {
+  auto known = entry(asked_, name), saved = entry(saved_, name);
+  if (known != asked_.end()) return known->second;
+  asked_.emplace_back(name, words_.text(name, saved == saved_.end() ? otherwise : saved->second));
+  return asked_.back().second;
+}
+std::string Settings::path(std::string_view name) {
+  std::string given = words_.text(name);
+  if (!given.empty()) set(std::string(name), std::filesystem::absolute(given).string());
+  return text(name, "");
+}
+void Settings::set(const std::string& name, const std::string& value) {
+  asked_.emplace_back(name, value);
+}
+int64_t Settings::integer(std::string_view name, int64_t otherwise, int64_t least) {
+  auto value = parsed<int64_t>(name, text(name, std::to_string(otherwise)));
+  check(value >= least, "[train] --", name, " must be at least ", least, ", got ", value);
+  return value;
+}
+double Settings::number(std::string_view name, double otherwise) {
+  std::string shortest = mote::text(otherwise);
+  return parsed<double>(name, text(name, shortest));
+}
+
+const std::string& find(const Metadata& metadata, std::string_view key, const std::string& file) {
+  auto it = entry(metadata, key);
+  check(it != metadata.end(), "[checkpoint] ", file, ": the metadata has no '", key,
+        "': this is no checkpoint of mote train");
+  return it->second;
+}
+int64_t find_integer(const Metadata& metadata, std::string_view key, const std::string& file) {
+  const std::string& value = find(metadata, key, file);
+  int64_t out = 0;
+  auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), out);
+  check(problem == std::errc() && end == value.data() + value.size() && out >= 0, "[checkpoint] ",
+        file, ": '", key, "' must be a whole number, got '", value, "'");
+  return out;
+}
+
+}  // namespace mote

@@ -1,0 +1,19 @@
+// What a GPT by characters needs beside its weights, to and from the settings of a checkpoint.
+#pragma once
+#include <mote/data.h>
+#include <mote/models.h>
+
+#include "cli/settings.h"
+
+namespace mote {
+
+// The sizes that settings say, by default nanoGPT's for a CPU.
+models::GptConfig gpt_config(Settings&, int64_t vocabulary);
+// All characters in the order of their tokens, as text, and back.
+std::string alphabet(const data::Characters&);
+data::Characters characters_from(const std::string& alphabet);
+// So many characters after the prompt, which stands before them; by default a line begins.
+std::string write_text(models::Gpt&, const data::Characters&, const std::string& prompt,
+                       int64_t count, const models::SamplerOptions&);
+
+}  // namespace mote

@@ -1,0 +1,265 @@
+// `mote train`: the loop around a task's steps, its checkpoints and its end.
+#include "cli/train.h"
+
+#include <mote/nn.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/checkpoint.h"
+#include "cli/commands.h"
+#include "cli/figures.h"
+#include "cli/interrupt.h"
+#include "cli/plot.h"
+#include "io/output_file.h"
+#include "ir/provenance.h"
+#include "runtime/device.h"
+
+using namespace mote;
+
+namespace {
+
+struct Run {
+  std::string name;
+  Settings settings;
+  std::unique_ptr<Task> task;
+  data::Order order;
+  int64_t batch, steps, save_every;
+  int64_t step = 0;  // done so far
+  std::vector<float> losses = {};
+  std::string out = {};  // the checkpoint's path; empty: none is wanted
+  double epochs() const {
+    return static_cast<double>(step * batch) / static_cast<double>(task->examples());
+  }
+};
+
+int64_t count_steps(Settings& settings, int64_t per_epoch, int64_t otherwise) {
+  const Words& words = settings.words();
+  if (!words.has("epochs")) return settings.integer("steps", otherwise);
+  double steps = words.number("epochs", 1) * static_cast<double>(per_epoch);
+  settings.set("steps", std::to_string(std::llround(steps)));
+  return settings.integer("steps", otherwise);
+}
+
+std::vector<NamedTensor> random_tensors() {
+  std::vector<Tensor> state = random_state();
+  return {
+      {"seed",    state[0]},
+      {"counter", state[1]}
+  };
+}
+
+void restore(Run& run, const Checkpoint& saved, const std::string& path) {
+  run.step = saved.step;
+  run.order.restore(saved.order);
+  std::vector<NamedTensor> into, from;
+  for (NamedTensor& t : run.task->state()) into.push_back(std::move(t));
+  for (NamedTensor& t : random_tensors()) into.push_back({"random." + t.name, t.tensor});
+  for (const NamedTensor& t : saved.tensors) {
+    if (t.name != "losses")
+      from.push_back(t);
+    else
+      run.losses = t.tensor.to(default_device()).to_vector<float>();
+  }
+  check(static_cast<int64_t>(run.losses.size()) == run.step, "[checkpoint] ", path, ": ",
+        run.losses.size(), " losses of ", run.step, " steps");
+  load_tensors(into, from, /*strict=*/true, Loc::current());
+  std::vector<Tensor> all;
+  for (NamedTensor& t : into) all.push_back(t.tensor);
+  realize(all);
+}
+
+void save(const Run& run, const std::string& path) {
+  Checkpoint c{run.name, run.settings.asked(), run.step, run.order.state(), run.task->state()};
+  for (NamedTensor& t : random_tensors()) c.tensors.push_back({"random." + t.name, t.tensor});
+  c.tensors.push_back({"losses", tensor(run.losses)});
+  save_checkpoint(path, c);
+}
+
+// A checkpoint nobody asked a name for takes one that is free.
+std::string free_name(const std::string& task) {
+  std::string name = text("mote-", task, ".safetensors");
+  for (int i = 2; std::filesystem::exists(name); ++i)
+    name = text("mote-", task, "-", i, ".safetensors");
+  return name;
+}
+
+void check_writable(const std::string& path) {
+  CallScope call("train", Loc::current());
+  check(!std::filesystem::is_directory(path), "[train] ", path, " is a folder");
+  OutputFile never_committed(path);
+}
+
+Run prepare(const Words& words) {
+  const std::string name = words.operand(0), from = words.text("resume");
+  Checkpoint saved;
+  if (!from.empty()) {
+    saved = load_checkpoint(from);
+    check(saved.task == name, "[train] ", from, " is a checkpoint of ", saved.task, ", not of ",
+          name);
+    for (const char* fixed : {"seed", "layers", "heads", "width", "context", "dropout"})
+      check(!words.has(fixed), "[train] --", fixed, " cannot change when a run goes on");
+  }
+  // What cannot be written is said before the work, not after it.
+  for (const char* file : {"out", "plot"})
+    if (words.has(file)) check_writable(words.text(file));
+  check(!words.has("steps") || !words.has("epochs"), "[train] give --steps or --epochs, not both");
+  if (words.has("device")) set_default_device(words.text("device"));
+  device(default_device());  // an error that says why not, where it is not available
+  Settings settings(words, saved.settings);
+  int64_t seed = settings.integer("seed", 0, 0);
+  manual_seed(static_cast<uint64_t>(seed));
+  std::unique_ptr<Task> task =
+      name == "gpt" ? make_text_task(settings) : make_image_task(name, settings);
+  TaskDefaults defaults = task->defaults();
+  int64_t batch = settings.integer("batch", defaults.batch);
+  data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
+  int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
+  int64_t save_every = settings.integer("save-every", 0, 0);
+  Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
+  run.out = words.text("out", from);
+  if (!from.empty()) restore(run, saved, from);
+  return run;
+}
+
+// What kept a checkpoint from being written, or "". The one before stays.
+std::string problem_saving(const Run& run) {
+  try {
+    save(run, run.out);
+    return "";
+  } catch (const Error& error) { return error.what(); }
+}
+
+// Until all steps are done, or `stop_after` of them, or a signal came.
+void train_steps(Run& run, Progress& progress, const Interrupt& interrupt, int64_t stop_after) {
+  const int64_t end = stop_after > 0 ? std::min(run.steps, run.step + stop_after) : run.steps;
+  const optim::Schedule rate = run.task->schedule(run.steps);
+  while (run.step < end && !interrupt.signal()) {
+    StepFigures figures = run.task->step(run.order.next(), rate(run.step));
+    double loss = figures.loss.item<float>();
+    ++run.step;
+    run.losses.push_back(static_cast<float>(loss));
+    progress.step(loss, figures.accuracy.defined() ? figures.accuracy.item<float>() : std::nan(""));
+    if (run.save_every > 0 && !run.out.empty() && run.step % run.save_every == 0 && run.step < end)
+      if (std::string problem = problem_saving(run); !problem.empty())
+        progress.say(text("mote: no checkpoint of step ", run.step, ": ", problem));
+  }
+}
+
+double mean_of_last(const std::vector<float>& losses) {
+  size_t count = std::min<size_t>(losses.size(), 20);
+  double sum = 0;
+  for (size_t i = losses.size() - count; i < losses.size(); ++i) sum += losses[i];
+  return count ? sum / static_cast<double>(count) : std::nan("");
+}
+
+void print_json(const Run& run, const Progress& progress, double seconds, const Outcome* outcome) {
+  JsonWriter json;
+  json.begin('{').key("task").value(run.name).key("device").value(default_device());
+  json.key("step").value(run.step).key("steps").value(run.steps).key("batch").value(run.batch);
+  json.key("epochs").value(run.epochs()).key("seconds").value(seconds);
+  json.key("step_seconds").value(progress.step_seconds());
+  json.key("loss").value(mean_of_last(run.losses)).key("finished").value(outcome != nullptr);
+  if (!run.out.empty()) json.key("checkpoint").value(run.out);
+  if (outcome) json.key(outcome->key).value(outcome->value);
+  if (outcome && !outcome->sample.empty()) json.key("sample").value(outcome->sample);
+  std::printf("%s\n", json.end().text().c_str());
+}
+
+void print_outcome(const Run& run, const Progress& progress, double seconds,
+                   const Outcome& outcome) {
+  double step_seconds = progress.step_seconds();
+  std::string line = text(run.step, " steps of ", run.batch, " (", decimal(run.epochs(), 2),
+                          " epochs) in ", clock_text(seconds), " on ", default_device());
+  if (step_seconds > 0)
+    line += text(", ", duration_text(step_seconds), " a step, ",
+                 decimal(static_cast<double>(run.batch) / step_seconds, 0), " samples/s");
+  std::printf("%s\nloss %.4f\n", line.c_str(), mean_of_last(run.losses));
+  if (!run.out.empty()) std::printf("saved as %s\n", run.out.c_str());
+  std::printf("%s\n", outcome.line.c_str());
+  if (!outcome.sample.empty()) std::printf("\n%s\n", outcome.sample.c_str());
+}
+
+void write_plot(const Run& run, const std::string& path) {
+  CallScope call("plot", Loc::current());
+  OutputFile file(path);
+  file.write(loss_plot(run.losses, text("mote train ", run.name, ": loss")));
+  file.commit();
+}
+
+// A run that stops early leaves what it takes to go on.
+int stop_early(Run& run, Progress& progress, int signal) {
+  if (run.out.empty()) run.out = free_name(run.name);
+  save(run, run.out);
+  if (run.settings.words().has("json")) print_json(run, progress, progress.seconds(), nullptr);
+  progress.say(text("stopped after step ", run.step, " of ", run.steps, "; go on with: mote train ",
+                    run.name, " --resume ", run.out));
+  return signal ? 128 + signal : 0;
+}
+
+int run_train(const Words& words) {
+  Run run = prepare(words);
+  Progress progress(run.name, run.step, run.steps, run.batch);
+  progress.say(text(run.name, ": ", run.task->about(), "; ", run.steps, " steps of ", run.batch,
+                    " on ", default_device(), run.step ? text(", from step ", run.step) : ""));
+  int signal = 0;
+  {
+    Interrupt interrupt;
+    progress.wait("compiling the first step ...");
+    train_steps(run, progress, interrupt, words.integer("stop-after", 0));
+    signal = interrupt.signal();
+  }
+  double seconds = progress.seconds();
+  if (words.has("plot")) write_plot(run, words.text("plot"));
+  if (run.step < run.steps) return stop_early(run, progress, signal);
+  // A result that cannot be kept is shown all the same.
+  std::string problem = run.out.empty() ? "" : problem_saving(run);
+  if (!problem.empty()) run.out.clear();
+  Outcome outcome = run.task->judge(progress);
+  progress.end();
+  if (words.has("json"))
+    print_json(run, progress, seconds, &outcome);
+  else
+    print_outcome(run, progress, seconds, outcome);
+  if (!problem.empty()) fail(ErrorKind::Device, problem);
+  return 0;
+}
+
+constexpr Option options[] = {
+    {"data",       "PATH",
+     "mnist: folder of the idx files (none: built-in digits); cifar: folder of "
+     ".bin files; gpt: a text file"                                                             },
+    {"device",     "NAME", "where to compute (`mote devices`)"                                  },
+    {"steps",      "N",    "how many steps"                                                     },
+    {"epochs",     "X",    "how often to go through the data, instead of --steps"               },
+    {"batch",      "N",    "examples of a step"                                                 },
+    {"lr",         "X",    "the highest learning rate of the schedule"                          },
+    {"seed",       "N",    "of the weights and the order of examples"                           },
+    {"layers",     "N",    "gpt: blocks"                                                        },
+    {"heads",      "N",    "gpt: attention heads of a block"                                    },
+    {"width",      "N",    "gpt: features"                                                      },
+    {"context",    "N",    "gpt: characters seen at once"                                       },
+    {"dropout",    "X",    "gpt: the part of features left out at random"                       },
+    {"out",        "FILE", "keep the result in this checkpoint (safetensors)"                   },
+    {"save-every", "N",    "write the checkpoint after every N steps as well"                   },
+    {"resume",     "FILE", "go on from this checkpoint"                                         },
+    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from"},
+    {"plot",       "FILE", "draw the loss curve (SVG)"                                          },
+    {"json",       "",     "print the result as JSON"                                           },
+};
+
+}  // namespace
+
+const Command mote::train_command = {
+    "train",
+    "mnist|cifar|gpt",
+    "train a network",
+    options,
+    run_train,
+    "Ctrl-C saves a checkpoint and says how to go on. A run that goes on from "
+    "a checkpoint has its\n"
+    "settings, unless they are given anew, and ends bit by bit where it would "
+    "have ended without\n"
+    "the stop. Results go to stdout, progress to stderr."};

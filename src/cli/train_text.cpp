@@ -1,0 +1,159 @@
+// `mote train gpt`: a GPT that learns a text by characters, with nanoGPT's settings.
+#include <mote/jit.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "cli/figures.h"
+#include "cli/text_model.h"
+#include "cli/train.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kSampleCharacters = 500;
+constexpr double kSampleTemperature = 0.8;
+
+Tensor loss_of(const models::Gpt& net, const data::TokenBatch& batch) {
+  return net(batch.tokens).flatten(0, 1).cross_entropy(batch.targets.flatten());
+}
+
+// Weight decay is for matrices; biases and norms are left alone.
+std::vector<Tensor> parameters_of(models::Gpt& net, bool matrices) {
+  std::vector<Tensor> all = parameters(net);
+  std::erase_if(all, [&](const Tensor& t) { return (t.dim() >= 2) != matrices; });
+  return all;
+}
+
+optim::AdamWOptions adam_options(double weight_decay) {
+  return {.beta2 = 0.99, .weight_decay = weight_decay};
+}
+
+class TextTask : public Task {
+ public:
+  TextTask(const models::GptConfig& config, data::Characters characters, std::string data,
+           double rate)
+      : config_(config),
+        net_(config),
+        characters_(std::move(characters)),
+        data_(std::move(data)),
+        rate_(rate),
+        adam_(parameters_of(net_, true), adam_options(0.1)),
+        adam_plain_(parameters_of(net_, false), adam_options(0)),
+        step_(jit(Step{*this})) {}
+
+  std::string about() const override {
+    return text(data_, ", ", characters_.train.size(), " characters to learn, ", config_.vocabulary,
+                " different");
+  }
+  TaskDefaults defaults() const override { return {12, 2000}; }
+  int64_t examples() const override {
+    return data::token_starts(characters_.train, config_.context);
+  }
+  StepFigures step(std::span<const int64_t> rows, double learning_rate) override {
+    train(net_);
+    adam_.set_lr(learning_rate);
+    adam_plain_.set_lr(learning_rate);
+    return step_(data::token_batch(characters_.train, rows, config_.context));
+  }
+  optim::Schedule schedule(int64_t steps) const override;
+  std::vector<NamedTensor> state() override;
+  Outcome judge(Progress&) override;
+
+ private:
+  struct Step {
+    TextTask& task;
+    StepFigures operator()(const data::TokenBatch& batch) const;
+  };
+  double validation_loss(Progress&);
+  models::GptConfig config_;
+  models::Gpt net_;
+  data::Characters characters_;
+  std::string data_;
+  double rate_;
+  optim::AdamW adam_, adam_plain_;
+  Jit<Step> step_;
+};
+
+StepFigures TextTask::Step::operator()(const data::TokenBatch& batch) const {
+  task.adam_.zero_grad();
+  task.adam_plain_.zero_grad();
+  Tensor loss = loss_of(task.net_, batch);
+  loss.backward();
+  // The norm is that of all gradients, of whichever optimizer.
+  Tensor squares = zeros({});
+  for (const Tensor& p : parameters(task.net_)) squares = squares + p.grad().square().sum();
+  Tensor factor = (1 / (squares.sqrt() + 1e-6)).clamp_max(1);
+  task.adam_.scale_gradients(factor);
+  task.adam_plain_.scale_gradients(factor);
+  task.adam_.step();
+  task.adam_plain_.step();
+  return {loss, {}};
+}
+
+optim::Schedule TextTask::schedule(int64_t steps) const {
+  const int64_t warm_up = std::max<int64_t>(1, std::min<int64_t>(100, steps / 10));
+  return optim::sequential_lr(
+      {optim::linear_lr(rate_, warm_up, 1 / static_cast<double>(warm_up)),
+       optim::cosine_annealing_lr(rate_, std::max<int64_t>(1, steps - warm_up), rate_ / 10)},
+      {warm_up});
+}
+
+std::vector<NamedTensor> TextTask::state() {
+  std::vector<NamedTensor> all = named_tensors(net_, "model");
+  for (NamedTensor& t : named_tensors(adam_, "optimizer.decaying")) all.push_back(std::move(t));
+  for (NamedTensor& t : named_tensors(adam_plain_, "optimizer.plain")) all.push_back(std::move(t));
+  return all;
+}
+
+// Over stretches that touch but do not overlap, all of the text that was not learned from.
+double TextTask::validation_loss(Progress& progress) {
+  eval(net_);
+  auto loss = jit([&](const data::TokenBatch& batch) { return loss_of(net_, batch); });
+  const std::vector<int32_t>& tokens = characters_.validation;
+  const int64_t context = config_.context;
+  int64_t stretches = data::token_starts(tokens, context) / context;
+  check(stretches > 0, "[train] the text is too short: its last tenth has ", tokens.size(),
+        " characters, fewer than two stretches of ", context);
+  const int64_t batch = std::min<int64_t>(stretches, 12);
+  double sum = 0;
+  int64_t count = 0;
+  std::vector<int64_t> starts(static_cast<size_t>(batch));
+  for (int64_t at = 0; at + batch <= stretches; at += batch, ++count) {
+    progress.wait(text("validating ", at, "/", stretches));
+    for (int64_t i = 0; i < batch; ++i) starts[static_cast<size_t>(i)] = (at + i) * context;
+    sum += loss(data::token_batch(tokens, starts, context)).item<float>();
+  }
+  return sum / static_cast<double>(count);
+}
+
+Outcome TextTask::judge(Progress& progress) {
+  double loss = validation_loss(progress);
+  progress.wait("writing a sample");
+  std::string sample = write_text(net_, characters_, "", kSampleCharacters,
+                                  {.temperature = kSampleTemperature, .seed = 1});
+  return {text("validation loss ", decimal(loss, 3)), "validation_loss", loss, sample};
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_text_task(Settings& settings) {
+  const std::string path = settings.path("data");
+  check(!path.empty(),
+        "[train] gpt needs --data FILE: a text to learn, of "
+        "some 100,000 characters "
+        "or more");
+  data::Characters characters = data::characters_of_file(path);
+  auto vocabulary = static_cast<int64_t>(characters.characters.size());
+  models::GptConfig config = gpt_config(settings, vocabulary);
+  check(data::token_starts(characters.train, config.context) > 0, "[train] ", path, " has ",
+        characters.train.size(), " characters to learn, fewer than --context ", config.context);
+  // A trained model speaks without the text it learned from.
+  settings.set("characters", alphabet(characters));
+  return std::make_unique<TextTask>(config, std::move(characters), path,
+                                    settings.number("lr", 1e-3));
+}
+
+}  // namespace mote

@@ -1,0 +1,240 @@
+#include <mote/jit.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/error.h"
+#include "base/flags.h"
+#include "engine/jit_replay.h"
+#include "engine/realize.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+void start_engine();
+
+class JitCore {
+ public:
+  explicit JitCore(const Loc& at) : where(at) {}
+
+  std::recursive_mutex mutex;  // of all below; held for the length of a call
+  Loc where;
+  bool in_call = false;
+  bool has_run = false;        // call 1 is over
+  const void* type = nullptr;  // of the arguments and the result, once it has run
+  std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
+  std::unique_ptr<Replayable> replayable;  // once captured
+  std::unique_ptr<JitForm> form;
+
+  // Of the call in progress.
+  Found arguments, results;
+  bool inlined = false;
+  std::optional<Recorder> recorder;
+  JitCall::Mode mode = JitCall::Run;
+  PlacedArguments placed;
+  Replayable::Results made;
+  size_t next_tensor = 0, next_symbol = 0;
+
+  // A view that f sees as a tensor of its own for the length of a capture.
+  struct Shown {
+    size_t argument;
+    Tensor view, base;
+    Ref chain;
+    std::vector<int64_t> strides;
+  };
+  std::vector<Shown> shown;
+
+  void reset() {
+    has_run = false;
+    specs = nullptr;
+    replayable = nullptr;
+    form = nullptr;
+  }
+  void place_for_capture();
+  void check_views_unwritten() const;
+  void detach_results_from_views();
+  void restore_views();
+  void realize_all_left();
+  void finish_capture();
+  void end_call();
+};
+
+// ---- capturing
+
+// Written or not will be known later: all have memory of their own.
+void JitCore::place_for_capture() {
+  std::vector<bool> give_own;
+  for (const NamedTensor& a : arguments.tensors)
+    give_own.push_back(a.tensor.defined() && in_one_piece(a.tensor).impl() == a.tensor.impl());
+  if (specs) specs->check(arguments);
+  placed = place_arguments(arguments, give_own);
+  if (specs) specs->check_aliases(arguments, placed.storages);
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const Tensor &t = arguments.tensors[i].tensor, &piece = placed.pieces[i];
+    if (piece.impl() == t.impl() || !t.impl()->base.defined()) continue;
+    TensorImpl& impl = *t.impl();
+    shown.push_back({i, t, impl.base, impl.chain, impl.strides});
+    impl.value = node_of(piece);
+    impl.base = {}, impl.chain = {}, impl.strides = {};
+  }
+}
+
+void JitCore::check_views_unwritten() const {
+  for (const Shown& s : shown)
+    check(!s.view.impl()->storage, "[jit] argument ", arguments.tensors[s.argument].name,
+          ": the function writes to a view of a part of a tensor; pass the tensor itself");
+}
+
+// What f returned of a view that will be a view again has the values of now.
+void JitCore::detach_results_from_views() {
+  for (const NamedTensor& r : results.tensors) {
+    if (!r.tensor.defined() || !r.tensor.impl()->base.defined()) continue;
+    TensorImpl& impl = *r.tensor.impl();
+    for (const Shown& s : shown) {
+      if (impl.base.impl() != s.view.impl()) continue;
+      impl.value = prim::contiguous(node_of(impl));
+      impl.base = {}, impl.chain = {}, impl.strides = {};
+      break;
+    }
+  }
+}
+
+void JitCore::restore_views() {
+  for (Shown& s : shown) {
+    TensorImpl& impl = *s.view.impl();
+    set_own(impl, false);
+    impl.value = {};
+    impl.base = s.base, impl.chain = s.chain, impl.strides = s.strides;
+  }
+  shown.clear();
+}
+
+// Gradients that the next call adds to are then in memory of their own.
+void JitCore::realize_all_left() {
+  std::vector<Tensor> all = recorder->left_behind();
+  for (const NamedTensor& r : results.tensors)
+    if (r.tensor.defined()) all.push_back(r.tensor);
+  realize(all);
+  if (mode != JitCall::Run) return;
+  std::vector<Tensor> shared;
+  for (const RecordedGradient& g : recorder->gradients())
+    if (const Tensor& grad = g.leaf.impl()->grad; grad.defined() && g.first != Recorder::Drop)
+      if (!prim::base_of(node_of(grad))->arg.storage->owner) {
+        give_storage(grad);
+        shared.push_back(grad);
+      }
+  if (!shared.empty()) realize(shared);
+}
+
+void JitCore::finish_capture() {
+  check_views_unwritten();
+  detach_results_from_views();
+  realize_all_left();
+  restore_views();
+  auto found = std::make_unique<ArgumentSpecs>(arguments);
+  found->set_aliases(placed.storages);
+  if (!recorder->interpreted()) {
+    auto captured =
+        std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results);
+    recorder.reset();
+    captured->check_held();
+    replayable = std::move(captured);
+  }
+  specs = std::move(found);
+}
+
+void JitCore::end_call() {
+  restore_views();
+  recorder.reset();
+  arguments.clear();
+  results.clear();
+  placed = {};
+  made = {};
+  in_call = inlined = false;
+}
+
+// ---- the public parts
+
+JitBase::JitBase(const Loc& where) : core_(new JitCore(where)) {}
+JitBase::~JitBase() { delete core_; }
+
+void JitBase::reset() {
+  std::lock_guard lock(core_->mutex);
+  core_->reset();
+}
+
+bool JitBase::captured() const {
+  std::lock_guard lock(core_->mutex);
+  return core_->replayable != nullptr;
+}
+
+std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names) const {
+  std::lock_guard lock(core_->mutex);
+  return core_->replayable ? core_->replayable->state(names) : std::vector<JitState>();
+}
+
+JitCall::JitCall(JitCore& core, const void* type) : core_(core) {
+  core.mutex.lock();
+  const bool calls_itself = core.in_call, other = core.has_run && core.type != type;
+  if (!calls_itself && !other) {
+    core.in_call = true;
+    core.inlined = Recorder::current() != nullptr;
+    core.mode = Run;
+    core.type = type;
+    return;
+  }
+  core.mutex.unlock();
+  Call call("jit", core.where);
+  expect(!calls_itself, "the function calls itself");
+  expect(false, "called with arguments of other types than before; reset() captures anew");
+}
+
+JitCall::~JitCall() {
+  core_.end_call();
+  core_.mutex.unlock();
+}
+
+void JitCall::operator()(const std::string& path, const Tensor& t) {
+  (core_.recorder ? core_.results : core_.arguments).tensors.push_back({path, t});
+}
+void JitCall::operator()(const std::string& path, const Sym& s) {
+  (core_.recorder ? core_.results : core_.arguments).symbols.push_back({path, s});
+}
+
+JitCall::Mode JitCall::start() {
+  if (core_.inlined) return Run;
+  start_engine();
+  Call call("jit", core_.where);
+  const bool always_runs = !flag(Flag::JIT) || flag(Flag::CHECK);
+  if (always_runs || !core_.has_run) {
+    core_.recorder.emplace(false);
+  } else if (core_.replayable) {
+    core_.made = core_.replayable->replay(*core_.specs, core_.arguments);
+    core_.next_tensor = core_.next_symbol = 0;
+    core_.mode = Replay;
+  } else {
+    core_.place_for_capture();
+    core_.recorder.emplace(true);
+    core_.mode = Capture;
+  }
+  return core_.mode;
+}
+
+bool JitCall::finish() {
+  if (core_.inlined) return false;
+  Call call("jit", core_.where);
+  if (core_.mode == Capture)
+    core_.finish_capture();
+  else
+    core_.realize_all_left();
+  core_.has_run = true;
+  return core_.mode == Capture && core_.replayable;
+}
+
+void JitCall::keep(JitForm* form) { core_.form.reset(form); }
+const JitForm& JitCall::form() const { return *core_.form; }
+Tensor JitCall::next_tensor() { return std::move(core_.made.tensors[core_.next_tensor++]); }
+Sym JitCall::next_symbol() { return std::move(core_.made.symbols[core_.next_symbol++]); }
+
+}  // namespace mote

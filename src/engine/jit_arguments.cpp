@@ -1,0 +1,151 @@
+#include "engine/jit_arguments.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/goals.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+class SizeFlattener : public Flattener {
+ public:
+  UOp forward(UOp node) override { return node; }
+};
+
+void add_value(Values& values, const std::string& name, int64_t value) {
+  auto known = std::ranges::find(values, name, [](const auto& v) { return v.first; });
+  if (known == values.end())
+    values.emplace_back(name, value);
+  else
+    check(known->second == value, "[jit] the variable ", name, " is bound to both ", known->second,
+          " and ", value, " in the arguments");
+}
+
+// Equal but for the values of variables, which are added.
+bool same_shape(const Shape& now, const Shape& then, Values& values) {
+  if (!now.symbolic) return &now == &then || now.dims == then.dims;
+  if (now.rank() != then.rank()) return false;
+  for (int i = 0; i < now.rank(); ++i) {
+    if (now[i].is_symbolic() != then[i].is_symbolic() || now[i].size != then[i].size) return false;
+    Values ignored;
+    if (now[i].is_symbolic() && !(without_values(now[i].symbol, values) ==
+                                  without_values(then[i].symbol, ignored)))
+      return false;
+  }
+  return true;
+}
+
+[[noreturn]] void changed(const std::string& path, const std::string& what) {
+  fail(ErrorKind::User, text("[jit] argument ", path, ": ", what,
+                             "; a captured function takes what it was captured with (reset() "
+                             "captures anew)"));
+}
+
+const char* word(bool defined) { return defined ? "a tensor" : "undefined"; }
+
+}  // namespace
+
+Flat without_values(UOp expression, Values& values) {
+  if (!expression) return {};
+  FlatInputs inputs;
+  Flat flat = SizeFlattener().run({&expression, 1}, &inputs);
+  for (const auto& [name, value] : inputs.values) add_value(values, name, value);
+  return flat;
+}
+
+const Tensor& root_of(const Tensor& t) {
+  return t.impl()->base.defined() ? t.impl()->base : t;
+}
+
+UOp buffer_under(const TensorImpl& root) {
+  UOp leaf = whole_version(root.value);
+  return leaf && leaf->is(Op::Buffer) && !leaf->realized.load(std::memory_order_acquire) ? leaf
+                                                                                         : UOp();
+}
+
+Tensor in_one_piece(const Tensor& t) {
+  if (!t.impl()->base.defined()) return t;
+  Ref node = node_of(t);
+  UOp leaf = whole_version(node);
+  if (leaf && !node->shape->symbolic &&
+      node->shape->count() == prim::base_of(leaf)->arg.storage->count)
+    return t;
+  return make_value(prim::contiguous(node), t.impl()->device);
+}
+
+ArgumentSpecs::ArgumentSpecs(const Found& arguments) {
+  for (const NamedTensor& a : arguments.tensors) {
+    TensorSpec spec{a.name};
+    if ((spec.defined = a.tensor.defined())) {
+      spec.marked = a.tensor.impl()->marked;
+      spec.dtype = a.tensor.dtype();
+      spec.device = a.tensor.impl()->device;
+      spec.shape = &shape_of(a.tensor);
+      same_shape(*spec.shape, *spec.shape, values_);
+    }
+    tensors_.push_back(std::move(spec));
+  }
+  for (const NamedSym& s : arguments.symbols)
+    symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), values_)});
+}
+
+Values ArgumentSpecs::check(const Found& arguments) const {
+  Values values;
+  for (size_t i = 0; i < std::min(tensors_.size(), arguments.tensors.size()); ++i) {
+    const TensorSpec& then = tensors_[i];
+    const auto& [path, now] = arguments.tensors[i];
+    if (path != then.path) changed(path, text("a tensor where ", then.path, " was"));
+    if (now.defined() != then.defined)
+      changed(path, text(word(now.defined()), ", it was ", word(then.defined)));
+    if (!then.defined) continue;
+    if (now.dtype() != then.dtype) changed(path, text("dtype ", now.dtype(), ", it was ", then.dtype));
+    if (now.impl()->device != then.device)
+      changed(path, text("on ", now.device(), ", it was on ", device_name(then.device)));
+    if (!same_shape(shape_of(now), *then.shape, values))
+      changed(path, text("shape ", shape_of(now), ", it was ", *then.shape));
+    if (now.impl()->marked != then.marked)
+      changed(path, text("requires_grad_(", now.impl()->marked, "), it was ", then.marked));
+  }
+  if (arguments.tensors.size() > tensors_.size())
+    changed(arguments.tensors[tensors_.size()].name,
+            text("a tensor more; there were ", tensors_.size()));
+  if (arguments.tensors.size() < tensors_.size())
+    changed(tensors_[arguments.tensors.size()].path,
+            text("missing; there are ", arguments.tensors.size(), " tensors of ", tensors_.size()));
+  mote::check(arguments.symbols.size() == symbols_.size(), "[jit] ", arguments.symbols.size(),
+              " variables in the arguments, there were ", symbols_.size());
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const auto& [path, now] = arguments.symbols[i];
+    if (path != symbols_[i].path || !(without_values(UOp(now.node()), values) == symbols_[i].flat))
+      changed(path, text("the expression ", now.to_string(), " is not that of the capture"));
+  }
+  for (const auto& [name, value] : values_)
+    mote::check(std::ranges::count(values, name, [](const auto& v) { return v.first; }),
+                "[jit] the variable ", name, " is not bound to a value in the arguments");
+  return values;
+}
+
+void ArgumentSpecs::set_aliases(const std::vector<Storage*>& storages) {
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    tensors_[i].same_as =
+        static_cast<size_t>(std::ranges::find(storages, storages[i]) - storages.begin());
+}
+
+void ArgumentSpecs::check_aliases(const Found& arguments,
+                                  const std::vector<Storage*>& storages) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!storages[i]) continue;
+    auto first = static_cast<size_t>(std::ranges::find(storages, storages[i]) - storages.begin());
+    const size_t then = tensors_[i].same_as;
+    if (first == then) continue;
+    const std::string& path = arguments.tensors[i].name;
+    if (first < i) changed(path, text("the memory of argument ", tensors_[first].path,
+                                      ", they were different tensors"));
+    changed(path, text("a tensor of its own, it was that of argument ", tensors_[then].path));
+  }
+}
+
+}  // namespace mote

@@ -1,0 +1,284 @@
+// From a recording to a list that replays it.
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "engine/jit_replay.h"
+#include "ir/device_list.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+class ReplayBuilder {
+ public:
+  ReplayBuilder(Replayable& to, const Recorder& recorder, const Found& arguments,
+                const PlacedArguments& placed)
+      : to_(to), recorder_(recorder), arguments_(arguments) {
+    for (size_t i = 0; i < placed.storages.size(); ++i)
+      if (placed.storages[i]) argument_of_.try_emplace(placed.storages[i], static_cast<int>(i));
+    find_gradients();
+  }
+
+  void add_results(const Found& results);
+  void add_gradients();
+  void add_states();
+  void make_list(const Values& values);
+
+ private:
+  Replayable& to_;
+  const Recorder& recorder_;
+  const Found& arguments_;
+  std::unordered_map<const Storage*, int> argument_of_, gradient_of_, output_of_;
+  std::unordered_map<const TensorImpl*, int> item_of_;
+  std::unordered_map<const Storage*, int> param_of_;
+  std::vector<DeviceBuffer*> params_;
+
+  using Item = Replayable::Item;
+
+  void find_gradients();
+  int add_item(const Tensor& t);
+  Item given_item(const TensorImpl* impl) const;
+  Item value_item(const Tensor& t);
+  int state_index(Storage& s);
+  int output_index(Storage& s);
+  bool is_temporary(const Storage& s) const {
+    return !argument_of_.count(&s) && !gradient_of_.count(&s) && !output_of_.count(&s) &&
+           !to_.state_of_.count(&s);
+  }
+  int param(Storage& s);
+  void note_use(Storage& s, bool reads, bool writes, std::unordered_set<const Storage*>& whole);
+  void append_run(const RecordedRun& run, CompiledPlan& plan,
+                  std::unordered_map<const Storage*, int>& buffer_of,
+                  std::unordered_set<const Storage*>& whole);
+  void check_values(const Values& values) const;
+};
+
+namespace {
+
+[[noreturn]] void refuse_host_values(const Storage& s) {
+  fail(ErrorKind::User,
+       text("[jit] the function makes a tensor of ", s.count, " ", s.dtype,
+            " from values of the host, and every replay would use the same ones; make it once "
+            "outside the function, or pass it as an argument"));
+}
+
+bool has_variables(UOp form) {
+  return std::ranges::any_of(toposort(form), [](UOp n) { return n->is(Op::Var); });
+}
+
+void plan_temporaries(CompiledPlan& plan) {
+  Plan lives;
+  for (const CompiledStep& s : plan.steps) {
+    Step step;
+    step.buffers = s.buffers;
+    lives.steps.push_back(step);
+  }
+  lives.buffers = plan.buffers;
+  plan_memory(lives);
+  plan.buffers = std::move(lives.buffers);
+  plan.arenas = std::move(lives.arenas);
+  plan.unplanned_bytes = lives.unplanned_bytes;
+}
+
+}  // namespace
+
+// ---- what is made of what
+
+ReplayBuilder::Item ReplayBuilder::given_item(const TensorImpl* impl) const {
+  for (size_t i = 0; i < recorder_.gradients().size(); ++i)
+    if (recorder_.gradients()[i].before.impl() == impl && impl->storage &&
+        gradient_of_.count(impl->storage))
+      return {Item::GivenGradient, static_cast<int>(i)};
+  for (size_t i = 0; i < arguments_.tensors.size(); ++i) {
+    const Tensor& t = arguments_.tensors[i].tensor;
+    if (!t.defined()) continue;
+    if (t.impl() == impl) return {Item::Given, static_cast<int>(i)};
+    if (root_of(t).impl() == impl) return {Item::GivenRoot, static_cast<int>(i)};
+  }
+  return {Item::Undefined};
+}
+
+int ReplayBuilder::state_index(Storage& s) {
+  auto [it, fresh] = to_.state_of_.try_emplace(&s, static_cast<int>(to_.states_.size()));
+  if (fresh) to_.states_.push_back({StorageRef(s), owner_of(s)});
+  return it->second;
+}
+
+int ReplayBuilder::output_index(Storage& s) {
+  const RecordedStorage* known = recorder_.find(s);
+  if (known ? known->from_host : device_buffer(s).allocated()) refuse_host_values(s);
+  auto [it, fresh] = output_of_.try_emplace(&s, static_cast<int>(to_.outputs_.size()));
+  if (fresh) {
+    to_.outputs_.push_back({{}, -1, s.from_graph});
+    to_.outputs_.back().pool.emplace_back(s);
+  }
+  return it->second;
+}
+
+ReplayBuilder::Item ReplayBuilder::value_item(const Tensor& t) {
+  Storage& s = *prim::base_of(node_of(t))->arg.storage;
+  Item item{Item::OfOutput, 0, chain_of(t)};
+  item.symbolic = has_variables(item.form);
+  if (auto given = argument_of_.find(&s); given != argument_of_.end()) {
+    item.kind = Item::OfArgument;
+    item.index = given->second;
+  } else if (auto had = gradient_of_.find(&s); had != gradient_of_.end()) {
+    item.kind = Item::OfGradient;
+    item.index = had->second;
+  } else if (!recorder_.is_fresh(s)) {
+    item.index = state_index(s);
+    item.kind = s.owner == t.impl() ? Item::Owned : Item::OfState;
+  } else {
+    item.index = output_index(s);
+    item.own = t.impl()->storage != nullptr;
+  }
+  return item;
+}
+
+int ReplayBuilder::add_item(const Tensor& t) {
+  const int known = t.defined() && item_of_.count(t.impl()) ? item_of_[t.impl()] : -1;
+  if (known >= 0) return known;
+  Item item = t.defined() ? given_item(t.impl()) : Item{Item::Undefined};
+  if (t.defined() && item.kind == Item::Undefined) {
+    if (t.impl()->base.defined()) {
+      item = {Item::View, add_item(t.impl()->base), t.impl()->chain};
+      item.symbolic = has_variables(item.form);
+      item.strides = t.impl()->strides;
+    } else {
+      item = value_item(t);
+    }
+  }
+  to_.items_.push_back(std::move(item));
+  const int index = static_cast<int>(to_.items_.size()) - 1;
+  if (t.defined()) item_of_[t.impl()] = index;
+  return index;
+}
+
+void ReplayBuilder::add_results(const Found& results) {
+  for (const NamedTensor& r : results.tensors) to_.results_.push_back(add_item(r.tensor));
+  for (const NamedSym& s : results.symbols) to_.symbols_.emplace_back(UOp(s.symbol.node()));
+}
+
+// Those that were there before, by their memory; others' memory may have been given for them since.
+void ReplayBuilder::find_gradients() {
+  for (const RecordedGradient& g : recorder_.gradients()) {
+    const Tensor& after = g.leaf.impl()->grad;
+    Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
+    if (s && (recorder_.is_fresh(*s) || argument_of_.count(s))) s = nullptr;
+    const bool stays = s && after.impl() == g.before.impl();
+    to_.gradients_.push_back({g.leaf, g.first, g.before.defined(), stays});
+    if (s) gradient_of_.try_emplace(s, static_cast<int>(to_.gradients_.size()) - 1);
+  }
+}
+
+void ReplayBuilder::add_gradients() {
+  for (Replayable::Gradient& g : to_.gradients_)
+    if (const Tensor& after = g.leaf.impl()->grad; after.defined() && !g.stays)
+      g.item = add_item(after);
+}
+
+// What a new tensor was made with from the host stays only if the tensor does.
+void ReplayBuilder::add_states() {
+  for (const RecordedStorage& r : recorder_.storages()) {
+    Storage& s = *r.storage;
+    if (!is_temporary(s)) continue;
+    if (r.fresh && !r.from_host) continue;
+    const int at = state_index(s);
+    const Tensor& owner = to_.states_[static_cast<size_t>(at)].owner;
+    if (r.from_host && !(owner.defined() && owner.impl()->refs.load() > 1)) refuse_host_values(s);
+  }
+}
+
+// ---- the list
+
+int ReplayBuilder::param(Storage& s) {
+  auto [it, fresh] = param_of_.try_emplace(&s, static_cast<int>(params_.size()));
+  if (fresh) params_.push_back(&device_buffer(s));
+  return it->second;
+}
+
+void ReplayBuilder::note_use(Storage& s, bool reads, bool writes,
+                             std::unordered_set<const Storage*>& whole) {
+  if (auto it = argument_of_.find(&s); it != argument_of_.end() && writes)
+    to_.argument_written_[static_cast<size_t>(it->second)] = true;
+  if (auto it = gradient_of_.find(&s); it != gradient_of_.end())
+    to_.gradients_[static_cast<size_t>(it->second)].written |= writes;
+  auto it = to_.state_of_.find(&s);
+  if (it == to_.state_of_.end()) return;
+  Replayable::State& state = to_.states_[static_cast<size_t>(it->second)];
+  state.written |= writes;
+  const bool keeps = recorder_.find(s)->partly;
+  state.read_first |= !whole.count(&s) && (reads || (writes && keeps));
+  if (writes && !keeps) whole.insert(&s);
+}
+
+void ReplayBuilder::append_run(const RecordedRun& run, CompiledPlan& plan,
+                               std::unordered_map<const Storage*, int>& buffer_of,
+                               std::unordered_set<const Storage*>& whole) {
+  std::vector<int> to;  // by the run's buffer
+  std::vector<Storage*> storage;
+  for (PlannedBuffer b : run.plan->buffers) {
+    if (!b.device) b.device = run.device;
+    Storage* s = b.param < 0 ? nullptr : run.buffers[static_cast<size_t>(b.param)];
+    storage.push_back(s);
+    if (s && buffer_of.count(s)) {
+      to.push_back(buffer_of[s]);
+      continue;
+    }
+    b.param = s && !is_temporary(*s) ? param(*s) : -1;
+    to.push_back(static_cast<int>(plan.buffers.size()));
+    if (s) buffer_of[s] = to.back();
+    plan.buffers.push_back(b);
+  }
+  for (CompiledStep step : run.plan->steps) {
+    if (!step.device) step.device = run.device;
+    for (size_t i = 0; i < step.buffers.size(); ++i) {
+      const auto local = static_cast<size_t>(step.buffers[i]);
+      if (storage[local]) note_use(*storage[local], step.reads[i], step.writes(i), whole);
+      step.buffers[i] = to[local];
+    }
+    plan.steps.push_back(std::move(step));
+  }
+}
+
+void ReplayBuilder::check_values(const Values& values) const {
+  for (const RecordedRun& run : recorder_.runs())
+    for (const auto& [name, value] : run.values) {
+      auto given = std::ranges::find(values, name, [](const auto& v) { return v.first; });
+      check(given != values.end() && given->second == value, "[jit] the function binds the variable ",
+            name, " to ", value, " itself, and every replay would use that; pass the bound variable "
+            "as an argument");
+    }
+}
+
+void ReplayBuilder::make_list(const Values& values) {
+  check_values(values);
+  to_.argument_params_.assign(arguments_.tensors.size(), -1);
+  to_.argument_written_.assign(arguments_.tensors.size(), false);
+  auto plan = std::make_shared<CompiledPlan>();
+  std::unordered_map<const Storage*, int> buffer_of;
+  std::unordered_set<const Storage*> whole;
+  for (const RecordedRun& run : recorder_.runs()) append_run(run, *plan, buffer_of, whole);
+  plan_temporaries(*plan);
+  for (const auto& [s, i] : argument_of_)
+    if (auto p = param_of_.find(s); p != param_of_.end())
+      to_.argument_params_[static_cast<size_t>(i)] = p->second;
+  for (const auto& [s, i] : gradient_of_)
+    if (auto p = param_of_.find(s); p != param_of_.end())
+      to_.gradients_[static_cast<size_t>(i)].param = p->second;
+  for (const auto& [s, i] : output_of_)
+    if (auto p = param_of_.find(s); p != param_of_.end())
+      to_.outputs_[static_cast<size_t>(i)].param = p->second;
+  to_.list_ = std::make_unique<CallList>(plan, device(kDefaultDevice), params_, values);
+}
+
+Replayable::Replayable(const Recorder& recorder, const Values& values, const Found& arguments,
+                       const PlacedArguments& placed, const Found& results) {
+  ReplayBuilder builder(*this, recorder, arguments, placed);
+  builder.add_results(results);
+  builder.add_gradients();
+  builder.add_states();
+  builder.make_list(values);
+}
+
+}  // namespace mote

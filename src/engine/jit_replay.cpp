@@ -1,0 +1,254 @@
+#include "engine/jit_replay.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/realize.h"
+#include "ir/device_list.h"
+#include "tensor/impl.h"
+
+namespace mote {
+
+namespace {
+
+constexpr size_t kPool = 2;  // one that is kept, one to write
+
+// The same expression or movement with the variables' values of now.
+Ref with_values(const Ref& root, const Values& values) {
+  std::unordered_map<const Node*, Ref> made;
+  for (UOp n : toposort(UOp(root))) {
+    std::vector<Ref> src;
+    for (Node* s : n->src()) src.push_back(made.at(s));
+    Ref now = Ref(n);
+    if (n->is(Op::Var)) {
+      auto it = std::ranges::find(values, n->arg.object->str, [](const auto& v) { return v.first; });
+      if (it != values.end()) now = prim::bind(now, it->second);
+    } else if (!src.empty()) {
+      now = tensor_graph::make(n->op, n->dtype, src, n->arg);
+    }
+    made.emplace(n.get(), now);
+  }
+  return made.at(root.get());
+}
+
+Ref buffer_node(Storage& s) {
+  retain(&s);
+  return tensor_graph::buffer(&s);
+}
+
+std::string size_text(const Storage& s) {
+  return text(s.count, " ", s.dtype, " on ", device_name(s.device));
+}
+
+}  // namespace
+
+PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>& give_own) {
+  PlacedArguments out;
+  std::vector<Tensor> pending;
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const Tensor& t = arguments.tensors[i].tensor;
+    auto same = std::ranges::find(arguments.tensors, t.impl(),
+                                  [](const NamedTensor& n) { return n.tensor.impl(); });
+    const auto first = static_cast<size_t>(same - arguments.tensors.begin());
+    out.pieces.push_back(!t.defined() ? t : first < i ? out.pieces[first] : in_one_piece(t));
+    if (!t.defined()) continue;
+    const Tensor& piece = out.pieces.back();
+    if (!give_own.empty() && give_own[i]) give_storage(piece);
+    if (!buffer_under(*root_of(piece).impl())) pending.push_back(piece);
+  }
+  if (!pending.empty()) realize(pending);
+  for (const Tensor& piece : out.pieces)
+    out.storages.push_back(
+        piece.defined() ? prim::base_of(node_of(*root_of(piece).impl()))->arg.storage : nullptr);
+  return out;
+}
+
+// ---- what must hold
+
+void Replayable::check_held() const {
+  for (const State& s : states_) {
+    if (!s.read_first) continue;
+    const bool held = s.owner.defined() ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
+                                        : s.storage.held_elsewhere();
+    check(held, "[jit] a tensor that the function reads (", size_text(*s.storage),
+          ") is held by nothing else any more: was another put in its place (x = ..., zero_grad())? "
+          "Change it with assign() or zero_() instead, or reset() the function");
+  }
+}
+
+void Replayable::check_gradients() const {
+  for (const Gradient& g : gradients_) {
+    const bool is_there = g.leaf.impl()->grad.defined();
+    check(!is_there || g.was_there || g.first == EffectListener::Drop, "[jit] a parameter of shape ",
+          g.leaf, " has a gradient, and had none when the function was captured; call zero_grad() "
+          "before, or inside the function");
+    check(is_there || g.param < 0 || g.first == EffectListener::Add, "[jit] a parameter of shape ",
+          g.leaf, " has no gradient, and had one when the function was captured");
+  }
+}
+
+void Replayable::check_own_tensors(const Found& arguments,
+                                   const std::vector<Storage*>& storages) const {
+  for (size_t i = 0; i < storages.size(); ++i)
+    check(!storages[i] || !state_of_.count(storages[i]), "[jit] argument ", arguments.tensors[i].name,
+          ": the memory of a tensor that the function uses itself, it was another one in the capture");
+}
+
+// ---- replaying
+
+// What backward adds to.
+void Replayable::replace_missing_gradients() {
+  std::vector<Tensor> made;
+  for (Gradient& g : gradients_) {
+    TensorImpl& leaf = *g.leaf.impl();
+    if (g.first != EffectListener::Add || !g.was_there || leaf.grad.defined()) continue;
+    if (!g.zeros || g.zeros.held_elsewhere())
+      g.zeros = StorageRef::adopt(make_storage(leaf.device, leaf.dtype, shape_of(g.leaf).count()));
+    leaf.grad = make_stored(buffer_node(*g.zeros), dims_of(g.leaf));
+    made.push_back(leaf.grad.zero_());
+  }
+  if (!made.empty()) realize(made);
+}
+
+void Replayable::place_gradients(std::vector<Tensor>& written) {
+  replace_missing_gradients();
+  gradients_now_.clear();
+  for (const Gradient& g : gradients_) {
+    Tensor now = g.leaf.impl()->grad;
+    if (g.param >= 0) {
+      if (g.written) give_storage(now);
+      if (!buffer_under(*now.impl())) realize({now});
+      list_->set_buffer(g.param, device_buffer(*prim::base_of(node_of(now))->arg.storage));
+      if (g.written) written.push_back(now);
+    }
+    gradients_now_.push_back(std::move(now));
+  }
+}
+
+// Writes from outside are run first; whoever else still reads what is about to change gets a copy.
+void Replayable::prepare_writes(std::vector<Tensor> written) {
+  std::vector<Tensor> pending;
+  for (const State& s : states_) {
+    if (!s.owner.defined()) continue;
+    UOp buffer = buffer_under(*s.owner.impl());
+    if (!buffer) pending.push_back(s.owner);
+  }
+  if (!pending.empty()) realize(pending);
+  for (const State& s : states_)
+    if (s.written && s.owner.defined()) written.push_back(s.owner);
+  std::erase_if(written, [](const Tensor& t) { return is_sole_reader(*t.impl()); });
+  set_aside(written);
+}
+
+void Replayable::choose_outputs() {
+  chosen_.clear();
+  for (Output& o : outputs_) {
+    auto free = std::ranges::find_if(o.pool, [](const StorageRef& s) { return !s.held_elsewhere(); });
+    if (free == o.pool.end()) {
+      const Storage& like = *o.pool[0];
+      StorageRef made = StorageRef::adopt(make_storage(like.device, like.dtype, like.count));
+      if (o.pool.size() == kPool) o.pool.erase(o.pool.begin());
+      o.pool.push_back(std::move(made));
+      free = o.pool.end() - 1;
+    }
+    Storage& s = **free;
+    s.requires_grad = false;
+    s.from_graph = o.from_graph;
+    chosen_.push_back(&s);
+    if (o.param >= 0) list_->set_buffer(o.param, device_buffer(s));
+  }
+}
+
+Tensor Replayable::make_item(const Item& item, const Found& arguments,
+                             const PlacedArguments& placed, const Values& values) const {
+  const auto index = static_cast<size_t>(item.index);
+  auto form = [&] { return item.symbolic ? with_values(item.form, values) : item.form; };
+  auto value = [&](Storage& s) {
+    return make_value(fit(buffer_node(s), form()->shape->dims), s.device);
+  };
+  switch (item.kind) {
+    case Item::Given: return arguments.tensors[index].tensor;
+    case Item::GivenRoot: return root_of(arguments.tensors[index].tensor);
+    case Item::GivenGradient: return gradients_now_[index];
+    case Item::Owned: return states_[index].owner;
+    case Item::OfArgument: return value(*placed.storages[index]);
+    case Item::OfGradient: return value(*prim::base_of(node_of(gradients_now_[index]))->arg.storage);
+    case Item::OfState: return value(*states_[index].storage);
+    case Item::OfOutput: {
+      Tensor t = value(*chosen_[index]);
+      if (item.own) set_own(*t.impl(), true);
+      return t;
+    }
+    case Item::View: return make_view(made_[index], form(), item.strides);
+    case Item::Undefined: break;
+  }
+  return {};
+}
+
+Replayable::Results Replayable::make_results(const Found& arguments, const PlacedArguments& placed,
+                                             const Values& values) {
+  Results out;
+  for (const Item& item : items_) made_.push_back(make_item(item, arguments, placed, values));
+  for (int i : results_) out.tensors.push_back(made_[static_cast<size_t>(i)]);
+  for (const Ref& s : symbols_) {
+    Ref now = with_values(s, values);
+    now->refs.fetch_add(1, std::memory_order_relaxed);
+    out.symbols.push_back(Sym::adopt(now.get()));
+  }
+  for (const Gradient& g : gradients_)
+    if (!g.stays) g.leaf.impl()->grad = g.item < 0 ? Tensor() : made_[static_cast<size_t>(g.item)];
+  made_.clear();
+  gradients_now_.clear();
+  return out;
+}
+
+Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Found& arguments) {
+  Values values = specs.check(arguments);
+  std::lock_guard lock(engine_mutex());
+  PlacedArguments placed = place_arguments(arguments, argument_written_);
+  specs.check_aliases(arguments, placed.storages);
+  check_own_tensors(arguments, placed.storages);
+  check_held();
+  check_gradients();
+  std::vector<Tensor> written;
+  for (size_t i = 0; i < argument_written_.size(); ++i)
+    if (argument_written_[i]) written.push_back(root_of(placed.pieces[i]));
+  place_gradients(written);
+  for (size_t i = 0; i < gradients_.size(); ++i)
+    if (gradients_[i].first == EffectListener::Drop) {
+      gradients_[i].leaf.impl()->grad = {};
+      if (gradients_[i].param < 0) gradients_now_[i] = {};
+    }
+  prepare_writes(std::move(written));
+  choose_outputs();
+  for (size_t i = 0; i < argument_params_.size(); ++i)
+    if (argument_params_[i] >= 0)
+      list_->set_buffer(argument_params_[i], device_buffer(*placed.storages[i]));
+  for (const auto& [name, value] : values) list_->set_value(name, value);
+  list_->run();
+  return make_results(arguments, placed, values);
+}
+
+std::vector<JitState> Replayable::state(const std::vector<NamedTensor>& names) const {
+  std::vector<JitState> out;
+  auto name_of = [&](const Tensor& t, const char* suffix) {
+    for (const NamedTensor& n : names)
+      if (n.tensor.defined() && t.defined() && root_of(n.tensor).impl() == t.impl())
+        return n.name + suffix;
+    return text("#", out.size());
+  };
+  auto shape_found = [](const Tensor& t, int64_t count) {
+    return t.defined() && !shape_of(t).symbolic ? shape_of(t).sizes() : std::vector{count};
+  };
+  for (const State& s : states_)
+    if (s.read_first)
+      out.push_back({name_of(s.owner, ""), s.owner, shape_found(s.owner, s.storage->count),
+                     s.storage->dtype, device_name(s.storage->device), s.written});
+  for (const Gradient& g : gradients_)
+    if (g.param >= 0)
+      out.push_back({name_of(g.leaf, ".grad"), g.leaf.impl()->grad, shape_of(g.leaf).sizes(),
+                     g.leaf.dtype(), g.leaf.device(), g.written});
+  return out;
+}
+
+}  // namespace mote

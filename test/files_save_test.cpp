@@ -1,0 +1,174 @@
+// Saving: the old file or the new one, whatever happens in between.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <mote/io.h>
+#include <mote/mote.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "io/output_file.h"
+#include "test/temp_folder.h"
+
+using namespace mote;
+using namespace mote::test;
+
+namespace {
+
+std::string error_of(auto f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::Device);
+    const std::string what = e.what();
+    return what.substr(0, what.rfind(" ("));
+  }
+  return "no error";
+}
+
+// While it lasts no file may grow past `bytes`: what a full disk does, with another reason.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_;
+};
+
+}  // namespace
+
+TEST_CASE("saving: a full disk loses nothing") {
+  TempFolder folder;
+  const std::string path = folder / "a.safetensors";
+  save_safetensors(path, {
+                             {"a", arange(4)}
+  });
+  const std::string before = read_file(path);
+  for (const int64_t count : {10, 10'000, 1'000'000}) {
+    const Tensor large = zeros({count}).contiguous().realize();
+    const FileSizeLimit limit(50);
+    CHECK(error_of([&] {
+            save_safetensors(path, {
+                                       {"a", large}
+            });
+          }) == "[save_safetensors] cannot write " + path + ": File too large");
+    CHECK(error_of([&] {
+            save_npz(path, {
+                               {"a", large}
+            });
+          }) == "[save_npz] cannot write " + path + ": File too large");
+  }
+  CHECK(read_file(path) == before);
+  CHECK(folder.names() == std::vector<std::string>{"a.safetensors"});
+}
+
+TEST_CASE("saving: paths that cannot be written") {
+  TempFolder folder;
+  const Tensor x = arange(4);
+  const std::string missing = folder / "no/such.npy", in_file = folder / "file/x.npy";
+  write_file(folder / "file", "");
+  CHECK(error_of([&] { save_npy(missing, x); }) ==
+        "[save_npy] cannot create a file beside " + missing + ": No such file or directory");
+  CHECK(error_of([&] { save_npy(in_file, x); }) ==
+        "[save_npy] cannot create a file beside " + in_file + ": Not a directory");
+  CHECK(error_of([&] { save_npy(folder / "", x); }) ==
+        "[save_npy] cannot write " + folder / "" + ": Is a directory");
+  CHECK(folder.names() == std::vector<std::string>{"file"});
+}
+
+TEST_CASE("saving keeps the file's mode, and a link") {
+  TempFolder folder;
+  const std::string path = folder / "a.npy", link = folder / "link.npy";
+  save_npy(path, arange(4));
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  std::filesystem::create_symlink("a.npy", link);
+  save_npy(link, arange(9));
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(load_npy(path).numel() == 9);
+  struct stat info;
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("saving removes what a killed process left, and nothing else") {
+  TempFolder folder;
+  write_file(folder / ".a.npy.saving-1-0", "abandoned");
+  write_file(folder / ".b.npy.saving-1-0", "another file's");
+  const std::string used = folder / ".a.npy.saving-2-0";
+  write_file(used, "in use");
+  const int fd = ::open(used.c_str(), O_RDONLY);
+  REQUIRE(::flock(fd, LOCK_EX) == 0);
+  save_npy(folder / "a.npy", arange(4));
+  ::close(fd);
+  std::vector<std::string> names = folder.names();
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{".a.npy.saving-2-0", ".b.npy.saving-1-0", "a.npy"});
+}
+
+TEST_CASE("saving one path from many threads") {
+  TempFolder folder;
+  const std::string path = folder / "a";
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 20; ++k) {
+        OutputFile out(path);
+        out.write(std::string(1000, static_cast<char>('a' + i)));
+        out.commit();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  const std::string found = read_file(path);
+  CHECK(found == std::string(1000, found.at(0)));
+  CHECK(folder.names() == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("saving: a file is whole whenever its writer is killed") {
+  constexpr int kills = 20;
+  const unsigned seed = std::random_device{}();
+  MESSAGE("seed ", seed, ", ", kills, " kills");
+  std::mt19937 random(seed);
+  TempFolder folder;
+  const std::string path = folder / "a";
+  constexpr size_t size = 200'000;
+  {
+    OutputFile out(path);
+    out.write(std::string(size, '0'));
+    out.commit();
+  }
+  for (int i = 0; i < kills; ++i) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0)
+      for (char c = 'a';; c = c == 'z' ? 'a' : static_cast<char>(c + 1)) {
+        OutputFile out(path);
+        for (int part = 0; part < 4; ++part) out.write(std::string(size / 4, c));
+        out.commit();
+      }
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 20'000));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const std::string found = read_file(path);
+    CHECK(found == std::string(size, found.empty() ? '?' : found[0]));
+  }
+  OutputFile out(path);
+  out.commit();
+  CHECK(folder.names() == std::vector<std::string>{"a"});
+}
