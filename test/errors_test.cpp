@@ -36,6 +36,7 @@ Caught caught(void (*statement)()) {
 
 template <size_t n>
 void check_all(const Misuse (&cases)[n]) {
+  add_odd_devices();  // which messages list
   int before = 0;
   for (const Misuse& c : cases) {
     Caught got = caught(c.statement);
@@ -64,7 +65,8 @@ const Misuse creation[] = {
     {[] { tensor({{1, 2}, {3}}); },
      "[tensor] rows must be of one length, got 2 and 1 elements «HERE»"},
     {[] { zeros({2}, {.device = "TOASTER"}); },
-     "[device] there is no device TOASTER; there are CPU, NULL, INTERP, INTERP_PROGRAM, DISK "
+     "[device] there is no device TOASTER; there are CPU, NULL, INTERP, INTERP_PROGRAM, "
+     "DISK, LATE, NARROW "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
      "[device] 'CPU:x' is no device name; write for example CPU or CPU:1 «HERE»"},
@@ -141,7 +143,8 @@ const Misuse conversions[] = {
     {[] { zeros({2}).to(DType::none); },
      "[to] no tensor has the dtype void «HERE»"},
     {[] { zeros({2}).to("GPU9000"); },
-     "[device] there is no device GPU9000; there are CPU, NULL, INTERP, INTERP_PROGRAM, DISK "
+     "[device] there is no device GPU9000; there are CPU, NULL, INTERP, INTERP_PROGRAM, "
+     "DISK, LATE, NARROW "
      "«HERE»"},
     {[] { zeros({2}).item<float>(); },
      "[item] wants a tensor with one element, got shape (2) «HERE»"},
@@ -536,3 +539,4 @@ TEST_SUITE("errors") {
   TEST_CASE("of losses") { check_all(losses); }
   TEST_CASE("of gradients") { check_all(gradients); }
 }
+#include "test/odd_devices.h"

@@ -177,43 +177,41 @@ std::string make_torch(const std::string& pickle, const std::vector<std::string>
   return make_zip(entries);
 }
 
+// clang-format off
 std::vector<SeedFile> seed_files() {
   const std::string safetensors = make_safetensors(
       R"({"__metadata__": {"step": "3"}, "w": {"dtype": "F32", "shape": [2, 3], )"
-      R"("data_offsets": [0, 24]}, "b\u00e9": {"dtype": "U8", "shape": [], "data_offsets": [24, 25]}})",
-      std::string(25, '\1'));
+      R"("data_offsets": [0, 24]}, "b\u00e9": {"dtype": "U8", "shape": [], )"
+      R"("data_offsets": [24, 25]}})", std::string(25, '\1'));
   const std::string npy = make_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n",
                                    std::string(24, '\1'));
-  const std::string npz = make_zip({
-      {"a.npy",        npy},
-      {"folder/b.npy", npy, true},
-      {"folder/",              ""        }
-  });
+  const std::string npz = make_zip({{"a.npy", npy}, {"folder/b.npy", npy, true}, {"folder/", ""}});
   const std::string tar = make_tar({
-      {"long",                        std::string("a/long/name\0", 12), false,                            'L'},
-      {"x",                             "hello"                                                     },
-      {"pax", "14 path=a/pax\n10 size=3\n",                       false,                      'x'},
-      {"y",                        "abc"                           },
-      {"link",                          "",                                                     false,'2'           }
+      {"long", std::string("a/long/name\0", 12), false, 'L'},
+      {"x", "hello"},
+      {"pax", "14 path=a/pax\n10 size=3\n", false, 'x'},
+      {"y", "abc"},
+      {"link", "", false, '2'},
   });
   return {
-      {"safetensors",                                                                safetensors},
-      {"npy",                                                                        npy},
-      {"npy",                                                                        make_npy("{'shape': (3,), 'fortran_order': False, 'descr': '|b1'}","abc", 3)},
-      {"npz",                                                                          npz},
-      {"zip",npz},
-      {"tar",                                                                          tar                               },
-      {"gzip",make_gzip("some text, some text, some text") + make_gzip("more")},
-      {"xz",             seed_xz()                                            },
-      {"json",                                                       R"({"a": [1, -2.5e3, true, null, "\u00e9\ud83d\ude00\n"], "b": {"c": []}})"},
-      {"pickle",seed_pickle()},
-      {"torch",                                                                                                                     make_torch(seed_pickle(),                                                                 {std::string(96, '\1')})},
-      {"gguf",seed_gguf()},
+      {"safetensors", safetensors},
+      {"npy", npy},
+      {"npy", make_npy("{'shape': (3,), 'fortran_order': False, 'descr': '|b1'}", "abc", 3)},
+      {"npz", npz},
+      {"zip", npz},
+      {"tar", tar},
+      {"gzip", make_gzip("some text, some text, some text") + make_gzip("more")},
+      {"xz", seed_xz()},
+      {"json", R"({"a": [1, -2.5e3, true, null, "\u00e9\ud83d\ude00\n"], "b": {"c": []}})"},
+      {"pickle", seed_pickle()},
+      {"torch", make_torch(seed_pickle(), {std::string(96, '\1')})},
+      {"gguf", seed_gguf()},
       {"idx", std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x03", 12) + "abcdef"},
       {"vocabulary", seed_vocabularies()[0]},
       {"vocabulary", seed_vocabularies()[1]},
-      {"vocabulary", seed_vocabularies()[2]}
+      {"vocabulary", seed_vocabularies()[2]},
   };
 }
+// clang-format on
 
 }  // namespace mote::test

@@ -122,6 +122,11 @@ TEST_CASE("files of the reference libraries") {
     ++read;
   }
   CHECK(read > 60);
+  // mote writes the very bytes that the reference library does.
+  Metadata metadata;
+  const std::vector<NamedTensor> all = load_safetensors(folder / "all.safetensors", &metadata);
+  save_safetensors(folder / "again.safetensors", all, metadata);
+  CHECK(read_file(folder / "again.safetensors") == files.at("all.safetensors"));
 }
 
 // With MOTE_FILES_OUT they stay, for tools/check_files.py.
@@ -171,13 +176,12 @@ TEST_CASE("safetensors: metadata, layout and laziness") {
                        {"d", x.to(float64)}
   },
                    {{"k", "v"}});
-  CHECK(read_file(path).substr(8) ==
-        "{\"__metadata__\": {\"k\": \"v\"}, "
-        "\"d\": {\"dtype\": \"F64\", \"shape\": [2, 3], \"data_offsets\": [0, 48]}, "
-        "\"a\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [48, 72]}, "
-        "\"z\": {\"dtype\": \"F32\", \"shape\": [3, 2], \"data_offsets\": [72, 96]}, "
-        "\"b\": {\"dtype\": \"I8\", \"shape\": [2, 3], \"data_offsets\": [96, 102]}}" +
-            read_file(path).substr(read_file(path).size() - 102 - 5));
+  std::vector<std::string> names;
+  for (const FileInfo::Part& p : file_info(path).parts) {
+    names.push_back(p.name);
+    CHECK(p.offset % static_cast<int64_t>(p.type == "f64" ? 8 : p.type == "f32" ? 4 : 1) == 0);
+  }
+  CHECK(names == std::vector<std::string>{"d", "a", "z", "b"});  // the widest dtypes come first
   Metadata metadata;
   const std::vector<NamedTensor> loaded = load_safetensors(path, &metadata);
   CHECK(metadata == Metadata{
@@ -230,7 +234,8 @@ TEST_CASE("file_info describes any file") {
   };
   for (const SeedFile& seed : seed_files()) {
     const std::string target = seed.target;
-    if (target == "json" || target == "pickle") continue;
+    if (target == "json" || target == "pickle" || target == "idx" || target == "vocabulary")
+      continue;  // formats that cannot be told by content
     CAPTURE(target);
     const FileInfo found = info(seed.bytes);
     CHECK(found.format == (target == "zip" ? "npz" : target));
@@ -265,7 +270,7 @@ TEST_CASE("archives: long names, several members, folders and links") {
   const File tar = file_of(make_tar({
       {"././@LongLink", long_name + '\0',    false, 'L'},
       {"cut",               "one"                             },
-      {"pax",           "16 " + path + "\n", false,                'x'},
+      {"pax",           "17 " + path + "\n", false,                'x'},
       {"other",               "two"                           },
       {"folder",        "",                  false, '5'},
       {"link",               "",                             false,              '2'},
@@ -281,6 +286,38 @@ TEST_CASE("archives: long names, several members, folders and links") {
   CHECK(unpack_gzip(file_of(make_gzip("ab") + make_gzip("") + make_gzip("c"))).text() == "abc");
   const std::string large(3'000'000, 'q');
   CHECK(unpack_gzip(file_of(make_gzip(large))).text() == large);
+}
+
+// Hides a library from the program, in a mount namespace of its own; needs the right to make one.
+TEST_CASE("compressed files without the library say which package has it") {
+  TempFolder folder;
+  const struct {
+    const char *target, *library, *package;
+  } cases[] = {
+      {"xz",   "liblzma.so.5", "liblzma5"},
+      {"gzip", "libz.so.1",    "zlib1g"  }
+  };
+  for (const auto& c : cases) {
+    for (const SeedFile& f : seed_files())
+      if (f.target == std::string(c.target)) write_file(folder / "file", f.bytes);
+    const std::string hide = "mount --bind /dev/null \"$(readlink -f \"$(ldconfig -p | awk '/" +
+                             std::string(c.library) + "/ {print $NF; exit}')\")\"";
+    auto in_namespace = [&](const std::string& command) {
+      return std::system(("unshare -m sh -c '" + hide + "' 2>/dev/null && unshare -m sh -c '" +
+                          hide + " && " + command + "' >" + (folder / "said") + " 2>&1")
+                             .c_str());
+    };
+    if (in_namespace("true") != 0) {
+      MESSAGE("skipped: ", c.library, " cannot be hidden here");
+      continue;
+    }
+    CHECK(in_namespace(MOTE_BINARY_DIR "/mote info " + (folder / "file")) != 0);
+    const std::string said = read_file(folder / "said");
+    CHECK(said.find("file: is compressed, and reading it needs " + std::string(c.library)) !=
+          std::string::npos);
+    CHECK(said.find("on Debian it is in the package " + std::string(c.package)) !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("crc32") {
@@ -337,5 +374,17 @@ TEST_CASE("mistakes in saving and loading") {
                                      {"__metadata__", x}
           });
         }) == "[save_safetensors] a tensor cannot be called __metadata__");
+  CHECK(says([&] {
+          save_safetensors(path,
+                           {
+          },
+                           {{"k", "\xff"}});
+        }) == "[save_safetensors] the metadata of 'k' is not valid UTF-8");
+  CHECK(says([&] {
+          save_safetensors(path,
+                           {
+          },
+                           {{"k", "1"}, {"k", "2"}});
+        }) == "[save_safetensors] the metadata has 'k' twice");
   CHECK(read_file(path) == "abc");
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "engine/realize.h"
 #include "test/odd_devices.h"
 
 using namespace mote;
@@ -62,6 +63,16 @@ TEST_CASE("late device: copies between devices") {
     x = (x.to("LATE:1") - 1).to("LATE").realize().to("CPU").realize();
   }
   CHECK(x.sum().item<float>() == 499 * 250 + 20 * 500);
+}
+
+TEST_CASE("late device: what is submitted keeps its code") {
+  add_odd_devices();
+  Tensor x = from_data(ramp(1000), {1000}, late);
+  for (int i = 0; i < 30; ++i) {
+    x = (x * 2 - x + i).contiguous().realize();
+    clear_caches();
+  }
+  CHECK(x.sum().item<float>() == 999 * 500 + 435 * 1000);
 }
 
 TEST_CASE("late device: memory is given back after its last use") {

@@ -90,7 +90,8 @@ def to_bytes(write):
 def make_safetensors():
     every = {f"{name}.{'x'.join(map(str, shape)) or 'scalar'}": draw(name, shape)
              for name in TORCH for shape in SHAPES}
-    add("all.safetensors", safetensors_bytes(every, {"format": "pt", "note": "é \"quoted\""}), every)
+    metadata = {"format": "pt", "note": "é \"quoted\""}
+    add("all.safetensors", safetensors_bytes(every, metadata), every)
     add("empty.safetensors", safetensors_bytes({}, None), {})
 
 

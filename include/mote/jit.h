@@ -10,34 +10,35 @@
 //   for (...) total += step(images, labels);
 //
 // Call 1 runs f. Call 2 runs f and records every kernel. From call 3 on the recorded list runs and
-// f is not called, so whatever f does besides tensor work happens in the first two calls only.
-// Every call ends with what f returned, wrote and left as gradients in memory.
+// f is not called: what it does besides tensor work happens twice, and numbers and switches it reads
+// are those of call 2. Every call ends with what f returned, wrote and left as gradients in memory.
 //
 // Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
 // MOTE_FIELDS line, vectors, maps, optionals, tuples of these. Anything else (an int, a float) is a
 // compile error, for its value would be baked into the list.
 //   * Arguments are replaced by position. They are realized first if need be; a view is copied,
-//     unless it is the whole of its tensor in order. Their shape, dtype, device, marks
-//     (requires_grad_), number and aliasing must be those of the capture: an error names the argument.
-//     Bound variables, also those in the shapes of arguments, may change their value. A variable that
-//     f binds itself is an error.
+//     unless it is the whole of its tensor in order, and cannot be written. Their shape, dtype,
+//     device, marks (requires_grad_), number and aliasing must be those of the capture: an error
+//     names the argument. Bound variables, also those in the shapes of arguments, may change their
+//     value. A variable that f binds itself is an error.
 //   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its state,
 //     read and written where they are. Change them with assign() and the like, also between calls.
 //     Putting another tensor in the place of one that f uses (w = ...) goes unseen; it is an error
-//     once nothing else holds the old one. Values that f makes of host numbers (from_data) would be
+//     once nothing else holds the old one. Tensors that f makes of host values (from_data) would be
 //     the same in every replay: an error. A lazy tensor made outside is computed anew in every
 //     replay; realize() it first to have it computed once.
 //   * Results are safe to keep: a replay writes to other memory while something holds an earlier
-//     one. A result that is an argument, a state tensor or a view of one is that again.
-//   * Gradients: what backward() left in grad() is there after a replay as well. If f adds to
-//     gradients that were there before, they are state: clear them with grad().zero_(), for after
-//     zero_grad() there would be nothing to add to, which is an error.
-//   * Other new tensors that f leaves behind (in a variable it captured) keep their values.
+//     one. A result that is an argument, a state tensor or a view of one is that again (of a view
+//     that was copied: a copy).
+//   * Gradients that f reads, adds to, drops or leaves are those its leaves have at each call. It
+//     must be called with gradients where it was captured with some, or without; one that backward
+//     adds to may be missing.
+//   * Other new tensors that f leaves behind (in a variable it captured) keep the values of call 2.
 // Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is an
 // error in the capture: return the tensor, read it outside.
 // An error in f, or in the capture, leaves the function as after call 1; reset() as before it.
-// Flags that change generated code count as they were in the capture. With JIT=0, and where a device
-// interprets graphs, f runs in every call (in the latter case with the checks of a capture).
+// Flags that change generated code count as they were in the capture. f runs in every call with
+// JIT=0, with CHECK=1, and where a device interprets graphs (there with the checks of a capture).
 // A jit called inside another one's f is part of it, as if its function had been called; one that
 // calls itself is an error. Calls from several threads run one after another.
 #pragma once

@@ -7,8 +7,8 @@ namespace mote::optim {
 
 struct Schedule {
   double (*formula)(const Schedule&, int64_t step);
-  std::vector<double> numbers;   // what the formula needs
-  std::vector<Schedule> parts;   // of a sequence
+  std::vector<double> numbers;  // what the formula needs
+  std::vector<Schedule> parts;  // of a sequence
   double operator()(int64_t step) const { return formula(*this, step); }
 };
 

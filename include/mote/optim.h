@@ -10,31 +10,49 @@
 // Parameters and state are put in memory when the optimizer is made, and whatever changes between
 // steps (learning rate, step count, state) is memory and never a constant of the graph, so that
 // every step after the first is found in the schedule cache.
-// A parameter without a gradient is left alone. The arithmetic follows PyTorch; LAMB and LARS, which
-// it lacks, follow their papers (arXiv:1904.00962, arXiv:1708.03888).
+// A parameter without a gradient is left alone. The arithmetic follows PyTorch; LAMB and LARS,
+// which it lacks, follow their papers (arXiv:1904.00962, arXiv:1708.03888).
 //
 // Several micro-steps: after each backward() realize(opt.gradients()), which adds in place; then
-// step() and zero_grad().
+// step() and zero_grad(). In a jit use zero_grad(false), for the gradients are its state.
 //
-// Two options of every optimizer's settings:
+// Two settings of most optimizers:
 //   master_weights  Parameters of 16-bit floats are updated in f32: the state is f32 and holds an
 //                   f32 copy, from which the parameter is rounded. See LossScaler for f16.
 //   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
-//                   over them, whatever the number of parameters. It takes no memory beyond what
-//                   plain parameters, state and gradients in memory take. The parameters become
-//                   views of params[0], the one leaf left: gradients are there. All must have one
-//                   dtype and device. Only for optimizers that treat every element alike.
+//                   over them, whatever the number of parameters; what is in memory is as large as
+//                   without. The parameters become views of params[0], the one leaf left: gradients
+//                   are there, and are zero for parameters that the loss does not use. All have one
+//                   dtype and device. For optimizers that treat every element alike.
 #pragma once
 #include <mote/fields.h>
 #include <mote/lr_schedules.h>
 
-#include <map>
-
 namespace mote::optim {
 
-// How the tensors are kept; see above.
 struct Keeping {
   bool flat = false, master_weights = false;
+};
+
+// Lists of tensors, one for each parameter, by name and in the order they were added.
+class State {
+ public:
+  std::vector<Tensor>& operator[](std::string_view name);  // added where it is missing
+  template <class F>
+  void each_field(F&& f) {
+    for (Entry& e : entries_) f(std::string_view(e.name), e.list);
+  }
+  template <class F>
+  void each_field(F&& f) const {
+    for (const Entry& e : entries_) f(std::string_view(e.name), e.list);
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::vector<Tensor> list;
+  };
+  std::vector<Entry> entries_;
 };
 
 class Optimizer {
@@ -44,8 +62,8 @@ class Optimizer {
   std::vector<Tensor> step(Loc = Loc::current());
   // As step(), but nothing changes where `applies`, one bool, is false.
   std::vector<Tensor> step_if(const Tensor& applies, Loc = Loc::current());
-  void zero_grad();
-  void set_lr(double value);  // written at once
+  void zero_grad(bool set_to_none = true);  // or to zeros, in place
+  void set_lr(double value);                // written at once
 
   // What backward has added so far, to be realized between micro-steps.
   std::vector<Tensor> gradients(Loc = Loc::current());
@@ -57,9 +75,9 @@ class Optimizer {
   Tensor gradients_are_finite(Loc = Loc::current());  // one bool
 
   std::vector<Tensor> params;
-  Tensor lr;                                         // one f32
-  Tensor steps;                                      // one f32: steps made; where it is needed
-  std::map<std::string, std::vector<Tensor>> state;  // by name, one tensor per parameter
+  Tensor lr;     // one f32
+  Tensor steps;  // one f32: steps made; where it is needed
+  State state;
   MOTE_FIELDS(lr, steps, state)
 
  protected:
@@ -162,8 +180,8 @@ class LARS : public Optimizer {
 struct MuonOptions {
   double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
   bool nesterov = true;
-  bool match_rms_adamw = false;     // scale the update to the size of AdamW's
-  DType iterate_in = DType::bf16;   // dtype of the Newton-Schulz iteration
+  bool match_rms_adamw = false;    // scale the update to the size of AdamW's
+  DType iterate_in = DType::bf16;  // dtype of the Newton-Schulz iteration
   int iterations = 5;
   double eps = 1e-7;
   bool master_weights = false;
@@ -180,12 +198,9 @@ class Muon : public Optimizer {
   MuonOptions options_;
 };
 
-// Keeps the gradients of f16 within its range: the loss is multiplied by a scale that grows after
-// so many steps without overflow and shrinks after one with; that step changes nothing else. All of
-// it happens in the graph.
-//
-//   scaler.scale(loss).backward();
-//   auto written = scaler.step(opt);
+// Keeps the gradients of f16 within its range: scaler.scale(loss).backward(); scaler.step(opt).
+// The scale grows after so many steps without overflow and shrinks after one with, which changes
+// nothing else. All of it happens in the graph.
 struct LossScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int growth_interval = 2000;
@@ -195,8 +210,7 @@ class LossScaler {
   explicit LossScaler(const LossScalerOptions& = {}, const std::string& device = "",
                       Loc = Loc::current());
   Tensor scale(const Tensor& loss, Loc = Loc::current()) const;
-  // Before clipping; otherwise step() does it.
-  void unscale(Optimizer&, Loc = Loc::current());
+  void unscale(Optimizer&, Loc = Loc::current());  // before clipping; otherwise step() does it
   std::vector<Tensor> step(Optimizer&, Loc = Loc::current());
 
   Tensor factor, growth_tracker;  // one f32 each: the scale, and steps since it changed

@@ -96,15 +96,17 @@ Size operator*(const Size& a, const Size& b);
 Size operator/(const Size& a, const Size& b);  // rounds down
 Size operator%(const Size& a, const Size& b);
 
+// Constructors of lists are not inline: the code of std::vector would cost every user's compiler.
+
 // A shape: {2, 3}, {n, 4} with n a Sym, a std::vector<int64_t>, or one number.
 class Sizes {
  public:
   Sizes() = default;
-  Sizes(std::initializer_list<Size> list) : list_(list) {}
-  Sizes(const std::vector<int64_t>& list) : list_(list.begin(), list.end()) {}
+  Sizes(std::initializer_list<Size> list);
+  Sizes(const std::vector<int64_t>& list);
   Sizes(std::vector<Size> list) : list_(std::move(list)) {}
   template <class T>
-  requires std::is_integral_v<T> Sizes(T n) : list_{Size(n)} {}
+  requires std::is_integral_v<T> Sizes(T n) : Sizes({Size(n)}) {}
   const Size* begin() const { return list_.data(); }
   const Size* end() const { return list_.data() + list_.size(); }
   size_t size() const { return list_.size(); }
@@ -118,19 +120,19 @@ class Sizes {
 struct Ints {
   std::vector<int64_t> list;
   Ints() = default;
-  Ints(std::initializer_list<int64_t> l) : list(l) {}
+  Ints(std::initializer_list<int64_t> l);
   Ints(std::vector<int64_t> l) : list(std::move(l)) {}
   template <class T>
-  requires std::is_integral_v<T> Ints(T n) : list{static_cast<int64_t>(n)} {}
+  requires std::is_integral_v<T> Ints(T n) : Ints({static_cast<int64_t>(n)}) {}
   bool empty() const { return list.empty(); }
 };
 struct Floats {
   std::vector<double> list;
   Floats() = default;
-  Floats(std::initializer_list<double> l) : list(l) {}
+  Floats(std::initializer_list<double> l);
   Floats(std::vector<double> l) : list(std::move(l)) {}
   template <Arithmetic T>
-  Floats(T n) : list{static_cast<double>(n)} {}
+  Floats(T n) : Floats({static_cast<double>(n)}) {}
   bool empty() const { return list.empty(); }
 };
 

@@ -45,18 +45,14 @@ int64_t count_steps(Settings& settings, int64_t per_epoch, int64_t otherwise) {
 
 std::vector<NamedTensor> random_tensors() {
   std::vector<Tensor> state = random_state();
-  return {
-      {"seed",    state[0]},
-      {"counter", state[1]}
-  };
+  return {{"random.seed", state[0]}, {"random.counter", state[1]}};
 }
 
 void restore(Run& run, const Checkpoint& saved, const std::string& path) {
   run.step = saved.step;
   run.order.restore(saved.order);
-  std::vector<NamedTensor> into, from;
-  for (NamedTensor& t : run.task->state()) into.push_back(std::move(t));
-  for (NamedTensor& t : random_tensors()) into.push_back({"random." + t.name, t.tensor});
+  std::vector<NamedTensor> into = run.task->state(), from;
+  for (NamedTensor& t : random_tensors()) into.push_back(std::move(t));
   for (const NamedTensor& t : saved.tensors) {
     if (t.name != "losses")
       from.push_back(t);
@@ -73,7 +69,7 @@ void restore(Run& run, const Checkpoint& saved, const std::string& path) {
 
 void save(const Run& run, const std::string& path) {
   Checkpoint c{run.name, run.settings.asked(), run.step, run.order.state(), run.task->state()};
-  for (NamedTensor& t : random_tensors()) c.tensors.push_back({"random." + t.name, t.tensor});
+  for (NamedTensor& t : random_tensors()) c.tensors.push_back(std::move(t));
   c.tensors.push_back({"losses", tensor(run.losses)});
   save_checkpoint(path, c);
 }
@@ -103,8 +99,9 @@ Run prepare(const Words& words) {
       check(!words.has(fixed), "[train] --", fixed, " cannot change when a run goes on");
   }
   // What cannot be written is said before the work, not after it.
-  for (const char* file : {"out", "plot"})
-    if (words.has(file)) check_writable(words.text(file));
+  const std::string out = words.text("out", from);
+  for (const std::string& file : {out, words.text("plot")})
+    if (!file.empty()) check_writable(file);
   check(!words.has("steps") || !words.has("epochs"), "[train] give --steps or --epochs, not both");
   if (words.has("device")) set_default_device(words.text("device"));
   device(default_device());  // an error that says why not, where it is not available
@@ -119,7 +116,7 @@ Run prepare(const Words& words) {
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
   int64_t save_every = settings.integer("save-every", 0, 0);
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
-  run.out = words.text("out", from);
+  run.out = out;
   if (!from.empty()) restore(run, saved, from);
   return run;
 }

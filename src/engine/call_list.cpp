@@ -29,6 +29,7 @@ CallList::CallList(std::shared_ptr<const CompiledPlan> plan, Device& device,
     : plan_(std::move(plan)), device_(device), places_(buffers.size()) {
   for (const auto& [name, value] : values) variables_.push_back({name, value, {}});
   take_memory(buffers);
+  latest_use_.resize(memories_.size());
   for (const CompiledStep& step : plan_->steps) add_step(step);
 }
 
@@ -56,11 +57,12 @@ void* CallList::address(int buffer) const {
 }
 
 void CallList::add_use(Part& part, int memory, bool writes) {
-  auto it = std::ranges::find(part.uses, memory, &Use::memory);
-  if (it == part.uses.end())
-    part.uses.push_back({memory, writes});
-  else
-    it->writes |= writes;
+  LatestUse& latest = latest_use_[static_cast<size_t>(memory)];
+  if (latest.parts != parts_.size()) {
+    latest = {parts_.size(), part.uses.size()};
+    part.uses.push_back({memory, false});
+  }
+  part.uses[latest.use].writes |= writes;
 }
 
 void CallList::add_step(const CompiledStep& step) {

@@ -41,6 +41,9 @@ class CallList {
     std::vector<Use> uses;         // each memory once
     Token last;                    // of the latest submission
   };
+  struct LatestUse {
+    size_t parts = 0, use = 0;     // how many parts there were then; which use of the last one
+  };
   struct Place {
     int part, launch, slot;
   };
@@ -62,6 +65,7 @@ class CallList {
   std::vector<std::shared_ptr<MemoryBlock>> memories_;  // params by slot, then one arena per device
   std::vector<int> memory_of_;                          // by plan buffer
   std::vector<Part> parts_;
+  std::vector<LatestUse> latest_use_;                   // by memory, while parts are made
   std::vector<std::vector<Place>> places_;              // by param slot
   struct Variable {
     std::string name;

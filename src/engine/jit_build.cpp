@@ -100,7 +100,7 @@ ReplayBuilder::Item ReplayBuilder::given_item(const TensorImpl* impl) const {
 
 int ReplayBuilder::state_index(Storage& s) {
   auto [it, fresh] = to_.state_of_.try_emplace(&s, static_cast<int>(to_.states_.size()));
-  if (fresh) to_.states_.push_back({StorageRef(s), owner_of(s)});
+  if (fresh) to_.states_.push_back({StorageRef(s), owner_of(s), s.left.load()});
   return it->second;
 }
 
@@ -159,12 +159,14 @@ void ReplayBuilder::add_results(const Found& results) {
   for (const NamedSym& s : results.symbols) to_.symbols_.emplace_back(UOp(s.symbol.node()));
 }
 
-// Those that were there before, by their memory; others' memory may have been given for them since.
+// Those that were there before, by their memory. One that was dropped first can have been used only
+// through another handle: it is a tensor like others.
 void ReplayBuilder::find_gradients() {
   for (const RecordedGradient& g : recorder_.gradients()) {
     const Tensor& after = g.leaf.impl()->grad;
     Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
-    if (s && (recorder_.is_fresh(*s) || argument_of_.count(s))) s = nullptr;
+    if (s && (g.first == Recorder::Drop || recorder_.is_fresh(*s) || argument_of_.count(s)))
+      s = nullptr;
     const bool stays = s && after.impl() == g.before.impl();
     to_.gradients_.push_back({g.leaf, g.first, g.before.defined(), stays});
     if (s) gradient_of_.try_emplace(s, static_cast<int>(to_.gradients_.size()) - 1);

@@ -96,8 +96,4 @@ std::vector<Tensor> Recorder::left_behind() const {
   return out;
 }
 
-bool Recorder::wrote_to(const TensorImpl& impl) const {
-  return impl.storage && written_set_.count(impl.storage);
-}
-
 }  // namespace mote

@@ -85,7 +85,6 @@ class Recorder : public EffectListener {
 
   // What the function wrote, and its gradients, as far as anything still holds them.
   std::vector<Tensor> left_behind() const;
-  bool wrote_to(const TensorImpl& impl) const;
 
   bool interpreted() const { return interpreted_; }
   bool is_fresh(const Storage& s) const { return s.id >= first_id_; }

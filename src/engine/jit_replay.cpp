@@ -36,6 +36,14 @@ Ref buffer_node(Storage& s) {
   return tensor_graph::buffer(&s);
 }
 
+// The same view twice is one piece.
+Tensor piece_of_view(const Found& arguments, size_t i, const std::vector<Tensor>& pieces) {
+  const Tensor& view = arguments.tensors[i].tensor;
+  for (size_t k = 0; k < i; ++k)
+    if (arguments.tensors[k].tensor.impl() == view.impl()) return pieces[k];
+  return in_one_piece(view);
+}
+
 std::string size_text(const Storage& s) {
   return text(s.count, " ", s.dtype, " on ", device_name(s.device));
 }
@@ -47,10 +55,10 @@ PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>&
   std::vector<Tensor> pending;
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const Tensor& t = arguments.tensors[i].tensor;
-    auto same = std::ranges::find(arguments.tensors, t.impl(),
-                                  [](const NamedTensor& n) { return n.tensor.impl(); });
-    const auto first = static_cast<size_t>(same - arguments.tensors.begin());
-    out.pieces.push_back(!t.defined() ? t : first < i ? out.pieces[first] : in_one_piece(t));
+    if (t.defined() && t.impl()->base.defined())
+      out.pieces.push_back(piece_of_view(arguments, i, out.pieces));
+    else
+      out.pieces.push_back(t);
     if (!t.defined()) continue;
     const Tensor& piece = out.pieces.back();
     if (!give_own.empty() && give_own[i]) give_storage(piece);
@@ -68,11 +76,12 @@ PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>&
 void Replayable::check_held() const {
   for (const State& s : states_) {
     if (!s.read_first) continue;
-    const bool held = s.owner.defined() ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
-                                        : s.storage.held_elsewhere();
-    check(held, "[jit] a tensor that the function reads (", size_text(*s.storage),
-          ") is held by nothing else any more: was another put in its place (x = ..., zero_grad())? "
-          "Change it with assign() or zero_() instead, or reset() the function");
+    const bool held = s.owner.defined()
+                          ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
+                          : s.storage.held_elsewhere() && s.storage->left.load() == s.left;
+    check(held, "[jit] nothing else holds a tensor that the function reads (", size_text(*s.storage),
+          "): was another put in its place (x = ...)? Change it with assign() instead, or reset() "
+          "the function");
   }
 }
 
@@ -114,7 +123,9 @@ void Replayable::place_gradients(std::vector<Tensor>& written) {
   replace_missing_gradients();
   gradients_now_.clear();
   for (const Gradient& g : gradients_) {
-    Tensor now = g.leaf.impl()->grad;
+    Tensor& has = g.leaf.impl()->grad;
+    if (g.first == EffectListener::Drop) has = {};
+    Tensor now = has;
     if (g.param >= 0) {
       if (g.written) give_storage(now);
       if (!buffer_under(*now.impl())) realize({now});
@@ -214,11 +225,6 @@ Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Found& 
   for (size_t i = 0; i < argument_written_.size(); ++i)
     if (argument_written_[i]) written.push_back(root_of(placed.pieces[i]));
   place_gradients(written);
-  for (size_t i = 0; i < gradients_.size(); ++i)
-    if (gradients_[i].first == EffectListener::Drop) {
-      gradients_[i].leaf.impl()->grad = {};
-      if (gradients_[i].param < 0) gradients_now_[i] = {};
-    }
   prepare_writes(std::move(written));
   choose_outputs();
   for (size_t i = 0; i < argument_params_.size(); ++i)

@@ -11,7 +11,6 @@
 //              together with the runs' own temporaries into one arena per device
 #pragma once
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -51,7 +50,8 @@ class Replayable {
  private:
   struct State {
     StorageRef storage;
-    Tensor owner;  // undefined: no tensor's own, so that nothing writes it
+    Tensor owner;   // undefined: no tensor's own, so that nothing writes it
+    uint32_t left;  // Storage::left in the capture
     bool written = false, read_first = false;
   };
   struct Output {

@@ -257,7 +257,7 @@ JsonValue JsonValue::at(std::string_view key, std::string_view what) const {
 }
 
 void JsonWriter::separate() {
-  if (!first_ && !after_key_) out_ += ", ";
+  if (!first_ && !after_key_) out_ += comma_;
   first_ = after_key_ = false;
 }
 
@@ -302,7 +302,7 @@ void JsonWriter::append_quoted(std::string_view text) {
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
   append_quoted(name);
-  out_ += ": ";
+  out_ += colon_;
   after_key_ = true;
   return *this;
 }

@@ -121,8 +121,11 @@ class JsonValue::Members {
 };
 
 // Writes JSON on one line; commas come by themselves. `begin('{').key("a").value(1).end()`.
+// Compact: without spaces.
 class JsonWriter {
  public:
+  explicit JsonWriter(bool compact = false)
+      : comma_(compact ? "," : ", "), colon_(compact ? ":" : ": ") {}
   JsonWriter& begin(char bracket);  // '{' or '['
   JsonWriter& end();                // closes what was begun last
   JsonWriter& key(std::string_view name);
@@ -140,6 +143,8 @@ class JsonWriter {
   JsonWriter& literal(std::string_view text);
   void separate();
   void append_quoted(std::string_view text);
+  const char* comma_;
+  const char* colon_;
   std::string out_;
   std::string open_;  // the brackets that are open
   bool first_ = true, after_key_ = false;

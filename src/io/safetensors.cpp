@@ -1,5 +1,6 @@
 // safetensors: the length of a JSON header, the header, the data.
 #include <algorithm>
+#include <set>
 
 #include "io/formats.h"
 #include "io/json.h"
@@ -93,6 +94,38 @@ void read_metadata(const JsonValue& value, Metadata& out) {
     out.push_back({std::string(key), std::string(text.string("a value of __metadata__"))});
 }
 
+void check_metadata(const Metadata& metadata) {
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : metadata) {
+    expect(is_utf8(key) && is_utf8(value), "the metadata of ", quoted(key), " is not valid UTF-8");
+    expect(keys.insert(key).second, "the metadata has ", quoted(key), " twice");
+  }
+}
+
+// Offsets count from the end of the header.
+std::string make_header(const std::vector<const NamedTensor*>& tensors, const Metadata& metadata) {
+  JsonWriter json(/*compact=*/true);
+  json.begin('{');
+  if (!metadata.empty()) {
+    json.key(metadata_key).begin('{');
+    for (const auto& [key, value] : metadata) json.key(key).value(value);
+    json.end();
+  }
+  int64_t offset = 0;
+  for (const NamedTensor* t : tensors) {
+    json.key(t->name).begin('{').key("dtype").value(row_of(t->tensor.dtype()).name);
+    json.key("shape").begin('[');
+    for (const int64_t size : t->tensor.shape()) json.value(size);
+    json.end().key("data_offsets").begin('[').value(offset);
+    json.value(offset += t->tensor.nbytes()).end().end();
+  }
+  std::string header = json.end().text();
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  expect(header.size() <= longest_header, "the names and metadata take ", header.size(),
+         " bytes, more than the ", longest_header, " that the format allows");
+  return header;
+}
+
 }  // namespace
 
 bool is_safetensors(const File& file) {
@@ -125,6 +158,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
                       const Metadata& metadata, Loc where) {
   Call call("save_safetensors", where);
   check_savable(tensors);
+  check_metadata(metadata);
   std::vector<const NamedTensor*> sorted;
   for (const NamedTensor& t : tensors) {
     expect(t.name != metadata_key, "a tensor cannot be called ", metadata_key);
@@ -134,23 +168,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     const TypeRow *left = &row_of(a->tensor.dtype()), *right = &row_of(b->tensor.dtype());
     return left != right ? left < right : a->name < b->name;
   });
-  JsonWriter json;
-  json.begin('{');
-  if (!metadata.empty()) {
-    json.key(metadata_key).begin('{');
-    for (const auto& [key, value] : metadata) json.key(key).value(value);
-    json.end();
-  }
-  int64_t offset = 0;
-  for (const NamedTensor* t : sorted) {
-    json.key(t->name).begin('{').key("dtype").value(row_of(t->tensor.dtype()).name);
-    json.key("shape").begin('[');
-    for (const int64_t size : t->tensor.shape()) json.value(size);
-    json.end().key("data_offsets").begin('[').value(offset);
-    json.value(offset += t->tensor.nbytes()).end().end();
-  }
-  std::string header = json.end().text();
-  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::string header = make_header(sorted, metadata);
   OutputFile out(path);
   const uint64_t length = header.size();
   out.write({reinterpret_cast<const char*>(&length), sizeof length});

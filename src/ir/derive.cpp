@@ -197,7 +197,7 @@ uint64_t open_bits(const Parts& p) {
   uint64_t open = 0, closed = 0;
   for (size_t i = 0; i < p.src.size(); ++i) {  // the value itself may be a range
     const Node* s = p.src[i];
-    if (closes && i > 0 && s->op == Op::Range) closed |= slot_bit(s);
+    if (closes && i > 0 && s->op == Op::Range) closed |= slot_bit(s), open |= s->sources[0]->ranges;
     else open |= s->ranges;
   }
   return open & ~closed;

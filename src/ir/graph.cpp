@@ -104,8 +104,13 @@ bool has_shape(Op op) { return !has(op, Effect) || op == Op::After; }
 // ---- Arena
 
 struct Arena::Impl {
-  static constexpr size_t kChunk = 1 << 20;
-  std::vector<char*> chunks;
+  // Chunks grow with the graph; the large ones are made of large pages.
+  static constexpr size_t kFirst = 1 << 20, kLargest = 8 << 20;
+  struct Chunk {
+    char* data;
+    size_t bytes;
+  };
+  std::vector<Chunk> chunks;
   size_t chunk = 0, used = 0;       // position of the bump pointer
   std::vector<char*> large;         // nodes that do not fit a chunk
   std::vector<Node*> buckets;
@@ -114,28 +119,32 @@ struct Arena::Impl {
 
   Impl() : buckets(1 << 12, nullptr) { scalar = shapes.intern({}); }
   ~Impl() {
-    for (char* c : chunks) munmap(c, kChunk);
+    for (const Chunk& c : chunks) munmap(c.data, c.bytes);
     for (char* c : large) delete[] c;
   }
 
+  void add_chunk() {
+    size_t bytes = chunks.size() < 3 ? kFirst << chunks.size() : kLargest;
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) fail(ErrorKind::Device, "out of memory for compiler nodes");
+    if (bytes == kLargest) madvise(p, bytes, MADV_HUGEPAGE);
+    chunks.push_back({static_cast<char*>(p), bytes});
+  }
+
   char* allocate(size_t bytes) {
-    if (bytes > kChunk) return large.emplace_back(new char[bytes]);
-    if (chunks.empty() || used + bytes > kChunk) {
+    if (bytes > kFirst) return large.emplace_back(new char[bytes]);
+    if (chunks.empty() || used + bytes > chunks[chunk].bytes) {
       if (!chunks.empty()) ++chunk;
-      if (chunk == chunks.size()) {
-        void* p = mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED) fail(ErrorKind::Device, "out of memory for compiler nodes");
-        chunks.push_back(static_cast<char*>(p));
-      }
+      if (chunk == chunks.size()) add_chunk();
       used = 0;
     }
-    char* p = chunks[chunk] + used;
+    char* p = chunks[chunk].data + used;
     used += bytes;
     return p;
   }
 
   void grow() {
-    std::vector<Node*> old(buckets.size() * 4, nullptr);
+    std::vector<Node*> old(buckets.size() * 2, nullptr);
     old.swap(buckets);
     for (Node* n : old)
       while (n) {

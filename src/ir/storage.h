@@ -21,7 +21,8 @@ struct Storage {
   // here: its graph reads this memory, and the two would keep each other alive.
   bool requires_grad = false;
   bool from_graph = false;       // realized from a value that depended on a marked leaf
-  TensorImpl* owner = nullptr;   // the tensor that has it for its own, while that lives (tensor/impl.h)
+  TensorImpl* owner = nullptr;   // whose alone it is, while that lives (tensor/impl.h)
+  std::atomic<uint32_t> left{0};  // how many tensors shared it and got storage of their own
   virtual ~Storage() = default;
 };
 void retain(Storage* s);

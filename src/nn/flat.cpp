@@ -85,20 +85,26 @@ Tensor join_parameters(const std::vector<Tensor>& parameters) {
 
 void gather_gradient(const Tensor& joined, Tensor& into) {
   Tensor grad = joined.grad();
-  Ref sum = node_of(grad), so_far = node_of(into);
-  if (sum == so_far) return;
-  Sum terms(sum, so_far);
-  if (!terms.in_parts) {
-    into.assign(grad);
-  } else {
-    for (const Part& p : terms.parts) {
-      Tensor value = make_value(Ref(p.value), joined);
-      Tensor place = into.narrow(0, p.begin, p.count).view(value.sizes());
-      place.assign(terms.continues ? place + value : value);
-    }
+  Ref node = node_of(grad), so_far;
+  UOp sum = node;
+  bool adds = grad.impl() == into.impl();
+  if (adds) {  // backward has written the sum to `into` as a whole
+    UOp store = node->is(Op::After) ? node->src(1) : UOp();
+    if (!store || store->src(1)->shape != node->shape) return;
+    so_far = Ref(store->src(0));
+    sum = store->src(1);
   }
-  grad.impl()->value = node_of(into);
-  set_own(*grad.impl(), false);  // what backward adds next stays a sum
+  Sum terms(sum, so_far);
+  if (adds && !(terms.in_parts && terms.continues)) return;
+  if (adds) into.impl()->value = so_far;
+  for (const Part& p : terms.parts) {
+    if (!terms.in_parts) break;
+    Tensor value = make_value(Ref(p.value), joined);
+    Tensor place = into.narrow(0, p.begin, p.count).view(value.sizes());
+    place.assign(adds ? place + value : value);
+  }
+  if (!terms.in_parts) into.assign(grad);
+  joined.impl()->grad = into;
 }
 
 }  // namespace mote::nn

@@ -10,8 +10,8 @@ namespace mote::nn {
 Tensor join_parameters(const std::vector<Tensor>& parameters);
 
 // Puts the joined leaf's gradient into `into`, each part to its place, and makes that the gradient.
-// backward() leaves a sum of parts padded to the whole length; as such a sum each element would look
-// at all parts.
+// backward() leaves a sum of parts padded to the whole length; as such a sum every element would
+// look at all parts.
 void gather_gradient(const Tensor& joined, Tensor& into);
 
 }  // namespace mote::nn

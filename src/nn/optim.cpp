@@ -29,6 +29,12 @@ Tensor combined(const std::vector<Tensor>& gradients, Of of, Join join) {
 
 }  // namespace
 
+std::vector<Tensor>& State::operator[](std::string_view name) {
+  for (Entry& e : entries_)
+    if (e.name == name) return e.list;
+  return entries_.emplace_back(Entry{std::string(name), {}}).list;
+}
+
 Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
                      Loc where)
     : params(std::move(parameters)), keeping_(keeping) {
@@ -52,8 +58,9 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const
 
 // What is updated: the parameter, or its f32 copy.
 Tensor& Optimizer::kept(size_t i) {
-  auto master = state.find("master");
-  return master != state.end() && master->second[i].defined() ? master->second[i] : params[i];
+  if (!keeping_.master_weights) return params[i];
+  Tensor& master = state["master"][i];
+  return master.defined() ? master : params[i];
 }
 
 void Optimizer::add_state(const std::string& name) {
@@ -92,9 +99,12 @@ void Optimizer::put(Tensor& target, const Tensor& value) {
   written_.push_back(target.assign(applies_.defined() ? next.where(applies_, target) : next));
 }
 
-void Optimizer::zero_grad() {
-  for (Tensor& p : params) p.zero_grad();
+void Optimizer::zero_grad(bool set_to_none) {
   ready_.clear();
+  if (set_to_none)
+    for (Tensor& p : params) p.zero_grad();
+  else
+    for (Tensor& g : gradients()) g.zero_();
 }
 
 void Optimizer::set_lr(double value) { lr.assign(number(value, lr)).realize(); }
@@ -112,7 +122,6 @@ std::vector<Tensor> Optimizer::gradients(Loc where) {
   Call call("gradients", where);
   gather();
   std::vector<Tensor> out;
-  if (keeping_.flat && params[0].grad().defined()) return {flat_gradient_};
   for (const Tensor& p : params)
     if (Tensor g = p.grad(); g.defined()) {
       give_storage(g);  // so that the next backward adds in place

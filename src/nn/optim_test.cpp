@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <mote/error.h>
+#include <mote/jit.h>
 #include <mote/models.h>
 #include <mote/optim.h>
 
@@ -60,8 +61,8 @@ struct MnistStep {
   }
 };
 
-// The whole step in one go, with or without clipping. A flat optimizer's gradients are no temporaries, so
-// they are counted with them.
+// The whole step in one go, with or without clipping. A flat optimizer's gradients are no
+// temporaries, so they are counted with them.
 struct WholeStep {
   ScheduleReport report;
   int64_t bytes;
@@ -69,8 +70,8 @@ struct WholeStep {
 WholeStep whole_step(bool flat, bool clipped) {
   models::MnistNet net(on_null);
   optim::Adam opt(parameters(net), {.flat = flat});
-  Tensor loss = net(nn::unset({64, 1, 28, 28}, on_null))
-                    .cross_entropy(nn::unset(64, {DType::i64, "NULL"}));
+  Tensor loss =
+      net(nn::unset({64, 1, 28, 28}, on_null)).cross_entropy(nn::unset(64, {DType::i64, "NULL"}));
   loss.backward();
   if (clipped) opt.clip_grad_norm(1.0);
   ScheduleReport r = explain(joined(joined(opt.step(), tensors(net)), {loss}));
@@ -143,6 +144,45 @@ TEST_CASE("optim: micro-steps add to gradients in place") {
   }
 }
 
+TEST_CASE("optim: micro-steps and steps as calls of a jit") {
+  std::vector<std::vector<float>> ends;
+  for (int kind = 0; kind < 4; ++kind) {
+    bool flat = kind & 1, jitted = kind & 2;
+    Tensor p = two(1), q = full({2, 2}, 2.0).requires_grad_();
+    optim::Adam opt({p, q}, {.lr = 0.1, .flat = flat});
+    auto add = [&](const Tensor& x) {
+      Tensor loss = (p * x).square().sum() + (q - x).square().sum();
+      loss.backward();
+      std::vector<Tensor> out = opt.gradients();
+      out.push_back(loss);
+      return out;
+    };
+    auto update = [&] {
+      Tensor norm = opt.clip_grad_norm(10);
+      std::vector<Tensor> out = opt.step();
+      out.push_back(norm);
+      opt.zero_grad(false);
+      return joined(out, opt.gradients());
+    };
+    auto add_call = jit(add);
+    auto update_call = jit(update);
+    for (int step = 0; step < 6; ++step) {
+      opt.set_lr(0.1 / (step + 1));
+      for (double x : {1.0, 3.0}) {
+        Tensor input = tensor({x, x + step});
+        jitted ? (void)add_call(input) : realize(add(input));
+      }
+      jitted ? (void)update_call() : realize(update());
+    }
+    CHECK(add_call.captured() == jitted);
+    CHECK(update_call.captured() == jitted);
+    ends.push_back(p.to_vector<float>());
+    ends.push_back(q.to_vector<float>());
+  }
+  CHECK(ends[0][1] != 1);
+  for (size_t i = 2; i < ends.size(); ++i) CHECK(ends[i] == ends[i % 2]);
+}
+
 TEST_CASE("optim: flat steps are one kernel and take no more memory") {
   MnistStep plain(false), flat(true);
   MESSAGE("step with gradients in memory: ", plain.step.kernels.size(), " kernels, flat ",
@@ -159,18 +199,19 @@ TEST_CASE("optim: flat steps are one kernel and take no more memory") {
 
 TEST_CASE("optim: clipped gradients are no reason to keep activations, flat or not") {
   WholeStep plain = whole_step(false, true), flat = whole_step(true, true);
-  MESSAGE("clipped: ", plain.report.kernels.size(), " kernels, flat ",
-          flat.report.kernels.size(), "; temporaries and gradients ", plain.bytes, " and ",
-          flat.bytes);
+  MESSAGE("clipped: ", plain.report.kernels.size(), " kernels, flat ", flat.report.kernels.size(),
+          "; temporaries and gradients ", plain.bytes, " and ", flat.bytes);
   CHECK(flat.report.kernels.size() < plain.report.kernels.size());
   CHECK(flat.bytes <= plain.bytes);
-  CHECK(static_cast<double>(plain.bytes) <= 1.05 * static_cast<double>(whole_step(false, false).bytes));
+  CHECK(plain.bytes <= whole_step(false, false).bytes / 20 * 21);
 }
 
 TEST_CASE("optim: the parameters of a flat optimizer are views of one leaf") {
   nn::Linear a(3, 2), b(3, 2);
   load_state_dict(b, state_dict(a));
-  Tensor x = tensor({{1.0, 2.0, 3.0}});
+  Tensor x = tensor({
+      {1.0, 2.0, 3.0}
+  });
   optim::SGD plain(parameters(a), {.lr = 0.1}), flat(parameters(b), {.lr = 0.1, .flat = true});
   CHECK(flat.params.size() == 1);
   CHECK(b.weight.is_view());
@@ -181,7 +222,10 @@ TEST_CASE("optim: the parameters of a flat optimizer are views of one leaf") {
       realize(opt->step());
     }
   CHECK(a.weight.to_vector<float>() == b.weight.to_vector<float>());
-  load_state_dict(b, {{"weight", zeros({2, 3})}, {"bias", ones(2)}});
+  load_state_dict(b, {
+                         {"weight", zeros({2, 3})},
+                         {"bias",   ones(2)      }
+  });
   CHECK(flat.params[0].to_vector<float>() == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1});
   // A part that the loss does not use has a gradient of zero.
   flat.zero_grad();
@@ -254,7 +298,8 @@ TEST_CASE("optim: misuse") {
   CHECK_THROWS_WITH_AS(optim::Adam({zeros({2})}), doctest::Contains("is not marked"), Error);
   CHECK_THROWS_WITH_AS(optim::SGD({two(1)}, {.nesterov = true}),
                        doctest::Contains("nesterov needs a momentum"), Error);
-  CHECK_THROWS_WITH_AS(optim::Muon({two(1)}), doctest::Contains("parameter 0 has shape (2)"), Error);
+  CHECK_THROWS_WITH_AS(optim::Muon({two(1)}), doctest::Contains("parameter 0 has shape (2)"),
+                       Error);
   Tensor wide = zeros({2}, {DType::f64}).requires_grad_();
   CHECK_THROWS_WITH_AS(optim::SGD({two(1), wide}, {.flat = true}),
                        doctest::Contains("flat needs parameters of one dtype and device"), Error);

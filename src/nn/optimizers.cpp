@@ -22,9 +22,8 @@ Tensor SGD::update(size_t i, const Tensor& p, const Tensor& gradient) {
   if (options_.momentum != 0) {
     Tensor& buffer = state["momentum_buffer"][i];
     // The first gradient is taken whole.
-    Tensor fresh = options_.dampening == 0
-                       ? g
-                       : g * (1 - options_.dampening * steps.gt(0).to(DType::f32));
+    Tensor fresh =
+        options_.dampening == 0 ? g : g * (1 - options_.dampening * steps.gt(0).to(DType::f32));
     Tensor moved = buffer * options_.momentum + fresh;
     put(buffer, moved);
     g = options_.nesterov ? g + moved * options_.momentum : moved;
@@ -105,7 +104,7 @@ Tensor LARS::update(size_t i, const Tensor& p, const Tensor& g) {
 
 namespace {
 
-// A polynomial that draws singular values towards 1, after Jordan, kellerjordan.github.io/posts/muon
+// Newton-Schulz with a polynomial that draws singular values towards 1 (Jordan et al., 2024).
 Tensor orthogonalise(const Tensor& g, const MuonOptions& o) {
   bool tall = g.size(0) > g.size(1);
   Tensor x = g.to(o.iterate_in);

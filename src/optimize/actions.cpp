@@ -12,7 +12,7 @@
 namespace mote {
 
 static constexpr const char* kind_names[] = {"split", "merge", "order",
-                                             "thread", "block", "stage"};
+                                             "thread", "block", "skip", "stage"};
 
 static bool has_amount(Action::Kind kind) {
   return kind == Action::Split || kind == Action::Merge;
@@ -22,7 +22,8 @@ static bool has_list(Action::Kind kind) {
 }
 
 std::string to_string(const Action& a) {
-  std::string out = text(kind_names[a.kind], " ", a.slot);
+  std::string out = text(kind_names[a.kind], " ");
+  out += a.kind == Action::Stage && a.slot == Action::kSum ? "sum" : text(a.slot);
   if (has_amount(a.kind)) out += text(" ", a.amount);
   if (a.kind == Action::Split) out += text(" ", name(a.role));
   for (int slot : a.over) out += text(" ", slot);
@@ -40,12 +41,14 @@ std::vector<Action> parse_actions(std::string_view given) {
   std::istringstream lines{std::string(given)};
   for (std::string line; std::getline(lines, line, ';');) {
     std::istringstream words(line);
-    std::string kind, role;
+    std::string kind, slot_text, role;
     Action a;
-    words >> kind >> a.slot;
+    words >> kind >> slot_text;
     auto it = std::ranges::find(kind_names, kind);
     bool ok = static_cast<bool>(words) && it != std::end(kind_names);
     if (ok) a.kind = static_cast<Action::Kind>(it - kind_names);
+    if (ok && a.kind == Action::Stage && slot_text == "sum") a.slot = Action::kSum;
+    else ok = ok && static_cast<bool>(std::istringstream(slot_text) >> a.slot) && a.slot >= 0;
     if (ok && has_amount(a.kind)) ok = static_cast<bool>(words >> a.amount);
     if (ok && a.kind == Action::Split)
       ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
@@ -71,6 +74,12 @@ UOp Ranges::find(int slot) const {
   for (UOp r : all)
     if (range_slot(r) == slot) return r;
   return {};
+}
+
+int64_t most_positions(UOp r) {
+  UOp n = r->src(0);
+  if (n->is(Op::Where) && n->src(2)->is_const(0)) n = n->src(1);
+  return is_const(n) ? n->arg.i : 0;
 }
 
 UOp refuse(std::string* refused, std::string why) {
@@ -162,7 +171,12 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
   if (next_slot >= 63) return refuse(refused, "too many ranges");
+  if (is_tile(a.role))
+    for (UOp n : toposort(body))
+      if (n->is(Op::Range) && (n->src(0)->ranges & r->ranges))
+        return refuse(refused, "the extent of a loop depends on it");
   UOp n = r->src(0);
+  if (n->ranges) return refuse(refused, "its extent depends on other loops");
   bool exact = is_const(n) && n->arg.i % a.amount == 0;
   UOp outer_size = simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
@@ -253,20 +267,47 @@ std::string cannot_block(UOp reduce) {
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (body->nsrc > 1) return refuse(refused, "several outputs");
-  const std::vector<UOp> order = toposort(body);
   UOp stored = body->src(0)->src(0);
-  for (UOp n : order) {
+  for (UOp n : toposort(body)) {
     if (n->is(Op::Index) && n->src(0) == stored->src(0)->src(0) && n != stored->src(0))
       return refuse(refused, "the output is read too");
     for (uint32_t i = 0; i < n->nsrc; ++i) {
       UOp s = n->src(i);
       if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
-      if (!n->is(Op::Store)) return refuse(refused, "the sum is not what is stored");
+      if (!n->is(Op::Stage) && !n->is(Op::Store))
+        return refuse(refused, "the sum is not what is stored");
       if (std::string why = cannot_block(s); !why.empty()) return refuse(refused, why);
     }
   }
   UOp b = range(range_slot(r), r->src(0), Role::Block);
   return RangeChange(r, b, {b}, {}).run(body);
+}
+
+// Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
+UOp apply_skip(UOp body, UOp r, std::string* refused) {
+  if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  UOp reduce;
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Reduce) || !std::ranges::count(n->src().subspan(1), r.get())) continue;
+    if (reduce) return refuse(refused, "several reduces run over it");
+    reduce = n;
+  }
+  UOp value = reduce->src(0);
+  if (!value->is(Op::Where) ||
+      value->src(2) != fold_identity(static_cast<Op>(reduce->ints(0)), value->dtype))
+    return refuse(refused, "what is folded has no gate");
+  UOp gate = value->src(0);
+  for (UOp g : open_ranges(gate)) {
+    const bool inside = range_role(g) == Role::Reduce && range_slot(g) >= range_slot(r);
+    if (inside || is_tile(range_role(g)))
+      return refuse(refused, text("the gate depends on range ", range_slot(g)));
+  }
+  UOp some = range(range_slot(r), where(gate, r->src(0), index(0)), Role::Reduce);
+  std::pair<UOp, UOp> within[] = {{r, some}};
+  std::vector<UOp> src{substitute(simplify_given(value->src(1), gate), within)};
+  for (Node* s : reduce->src().subspan(1)) src.push_back(UOp(s) == r ? some : UOp(s));
+  std::pair<UOp, UOp> whole[] = {{reduce, make(Op::Reduce, reduce->dtype, src, reduce->arg)}};
+  return simplify(substitute(body, whole));
 }
 
 }  // namespace
@@ -277,6 +318,7 @@ UOp apply(UOp body, const Action& a, std::string* refused) {
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Thread) return apply_thread(body, r, refused);
+  if (a.kind == Action::Skip) return apply_skip(body, r, refused);
   if (a.kind == Action::Block) return apply_block(body, r, refused);
   if (a.kind == Action::Split) return apply_split(body, a, r, ranges.next_slot, refused);
   if (a.kind == Action::Order) return apply_order(body, ranges, a, refused);

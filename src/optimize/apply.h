@@ -11,6 +11,9 @@ struct Ranges {
   UOp find(int slot) const;  // empty: there is none
 };
 
+// How many positions a range has at most, 0 where that is not known here.
+int64_t most_positions(UOp range);
+
 // Says why and is empty.
 UOp refuse(std::string* refused, std::string why);
 

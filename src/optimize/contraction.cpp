@@ -11,11 +11,22 @@ namespace mote {
 namespace {
 
 int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
-int64_t padded(int64_t n, int64_t size) { return pieces(n, size) * size; }
+double waste(int64_t n, int64_t size) {
+  return static_cast<double>(pieces(n, size) * size) / static_cast<double>(n);
+}
 
 struct Tile {
   int64_t rows = 1, vectors = 1, lanes = 1;
   int64_t columns() const { return vectors * lanes; }
+};
+
+// One way to see the kernel as a product: rows of the left read, columns of the right one.
+struct View {
+  UOp row, column;
+  Access left, right;
+  bool direct = true;  // the result lies along columns
+  Tile tile;
+  double cost = HUGE_VAL;
 };
 
 class Contraction {
@@ -23,8 +34,10 @@ class Contraction {
   explicit Contraction(Sketch& sketch) : s_(sketch), target_(sketch.target) {}
 
   bool run() {
-    if (!find_axes() || !is_worthwhile()) return false;
-    choose_tile();
+    if (!find_product()) return false;
+    choose_view();
+    if (!view_.row) return false;
+    if (!view_.direct) return keep_sums();
     choose_blocks();
     cut();
     stage();
@@ -34,97 +47,190 @@ class Contraction {
  private:
   Sketch& s_;
   const Target& target_;
-  UOp row_, column_;    // the output axes with reuse: stores run along columns
-  Access left_, right_; // read for rows and for columns
-  int64_t depth_ = 1;   // products per sum
-  int64_t bytes_ = 4;   // of an accumulator
-  Tile tile_;
+  std::vector<UOp> axes_;        // of the result
+  UOp result_;                   // its position
+  const Access *first_ = nullptr, *second_ = nullptr;
+  int64_t depth_ = 1;            // products per sum
+  int64_t bytes_ = 4;            // of an accumulator
+  View view_;
+  UOp block_axis_;               // a reduce that is a block as a whole
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block; 0: not cut
   bool pack_left_ = false, pack_right_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
-  int outer_reduce_ = -1, inner_reduce_ = -1;
+  int block_ = -1;
+  std::vector<int> reduces_;     // slots inside a block
 
   static int64_t size(UOp r) { return Sketch::size(r); }
-  int64_t stride(const Access& a, UOp r) const { return stride_of(a.position, r).value_or(0); }
+  static int64_t stride(UOp position, UOp r) { return stride_of(position, r).value_or(0); }
 
-  UOp the_reduce() const {
-    UOp found;
-    for (UOp n : toposort(s_.body))
-      if (n->is(Op::Reduce)) {
-        if (found) return {};
-        found = n;
-      }
-    return found;
-  }
-
-  // Two reads, each along one of the axes and not along the other.
-  bool find_axes() {
-    UOp reduce = the_reduce();
-    if (!reduce || s_.reduces.empty() || s_.body->nsrc != 1) return false;
-    bytes_ = std::max<int64_t>(4, size_of(reduce->dtype));
-    const Access* store = nullptr;
-    std::vector<const Access*> reads;
+  // One sum, of values made of two reads.
+  bool find_product() {
+    if (!s_.sum || s_.body->nsrc != 1) return false;
+    bytes_ = std::max<int64_t>(4, size_of(s_.sum->dtype));
     for (const Access& a : s_.accesses) {
-      if (a.store) store = &a;
-      else if (a.nest) reads.push_back(&a);
+      if (a.store && !s_.sum_stage) result_ = a.position;
+      if (a.store || !a.nest) continue;
+      if (second_) return false;
+      (first_ ? second_ : first_) = &a;
     }
-    if (!store || reads.size() != 2) return false;
-    for (UOp r : s_.outputs) {
-      if (size(r) == 0) return false;
-      if (stride(*store, r) == 1) column_ = r;
+    if (!second_) return false;
+    axes_ = s_.outputs;
+    if (s_.sum_stage) {
+      result_ = s_.sum_stage->src(1);
+      axes_.clear();
+      for (Node* r : s_.sum_stage->src().subspan(2)) axes_.emplace_back(r);
     }
-    if (!column_) return false;
-    if (reads[0]->depends_on(column_)) std::swap(reads[0], reads[1]);
-    left_ = *reads[0], right_ = *reads[1];
-    if (left_.depends_on(column_) || !right_.depends_on(column_)) return false;
-    for (UOp r : s_.outputs)
-      if (r != column_ && left_.depends_on(r) && !right_.depends_on(r) &&
-          (!row_ || size(r) > size(row_)))
-        row_ = r;
     for (UOp r : s_.reduces) {
-      if (size(r) == 0 || !left_.depends_on(r) || !right_.depends_on(r)) return false;
+      if (size(r) == 0) return false;
       depth_ *= size(r);
     }
-    return row_ && s_.reduces.size() == 1;
+    return depth_ >= 4 &&
+           std::ranges::all_of(axes_, [](UOp r) { return size(r) > 0; });
   }
 
-  bool is_worthwhile() const {
-    return size(row_) >= 2 && size(column_) >= 8 && depth_ >= 4 &&
-           size(row_) * size(column_) * depth_ >= 4096;
+  void choose_view() {
+    uint64_t steering = 0;  // axes that say how far a loop goes
+    for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
+    for (UOp column : axes_) {
+      const bool second = second_->depends_on(column);
+      if (column->ranges & steering) continue;
+      if (first_->depends_on(column) == second || size(column) < 4) continue;
+      View v;
+      v.column = column;
+      v.left = second ? *first_ : *second_, v.right = second ? *second_ : *first_;
+      v.direct = stride(result_, column) == 1;
+      if (!v.direct && s_.sum_stage) continue;
+      for (UOp row : axes_) {
+        if (row == column || (row->ranges & steering) || !v.left.depends_on(row) || v.right.depends_on(row)) continue;
+        if (size(row) < 2 || size(row) * size(column) * depth_ < 4096) continue;
+        v.row = row;
+        choose_tile(v);
+        if (v.cost < view_.cost) view_ = v;
+      }
+    }
   }
 
-  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges, packing.
-  double cost(const Tile& t) const {
-    const double loads = 1.0 / static_cast<double>(t.rows) + 1.0 / static_cast<double>(t.vectors);
-    const double chains = static_cast<double>(t.rows * t.vectors);
-    const double wanted = target_.vector_registers * 0.75;
-    const double idle = chains < wanted ? 0.25 * (1 - chains / wanted) : 0;
-    const int64_t m = size(row_), n = size(column_);
-    const double waste = static_cast<double>(padded(m, t.rows)) / static_cast<double>(m) *
-                         static_cast<double>(padded(n, t.columns())) / static_cast<double>(n);
-    const double gated_loads = packs_left(t) ? 0.01 : 0.08;
-    const double packing = packs_left(t) ? 2.0 * static_cast<double>(t.lanes) / static_cast<double>(n) : 0;
-    const double edges = (m % t.rows ? gated_loads : 0) + (n % t.columns() ? 0.02 : 0);
-    const double whole = static_cast<double>(target_.vector_bytes / bytes_);
-    return (1 + 0.3 * loads + idle + edges + packing) * waste * whole / static_cast<double>(t.lanes);
+  // How often a value of the read is used.
+  int64_t reuse(const Access& a) const {
+    int64_t n = 1;
+    for (UOp r : axes_)
+      if (!a.depends_on(r)) n *= size(r);
+    return n;
   }
 
-  bool packs_left(const Tile& t) const {
-    const int64_t m = size(row_);
-    return pieces(size(column_), t.columns()) >= 4 &&
-           (m * depth_ * bytes_ > target_.l2_bytes || m % t.rows != 0);
+  bool packs_left(const View& v) const {
+    const int64_t m = size(v.row);
+    return s_.reduces.size() == 1 && pieces(size(v.column), v.tile.columns()) >= 4 &&
+           (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
+  }
+  bool packs_right(const View& v) const {
+    if (stride(v.right.position, v.column) != 1) return true;
+    return s_.reduces.size() == 1 && pieces(size(v.row), v.tile.rows) >= 4 &&
+           size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
   }
 
-  void choose_tile() {
+  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges, packing,
+  // gates in the inner loop.
+  double cost(const View& v) const {
+    const Tile& t = v.tile;
+    auto real = [](int64_t n) { return static_cast<double>(n); };
+    const int64_t m = size(v.row), n = size(v.column);
+    const double chains = real(t.rows * t.vectors), wanted = target_.vector_registers * 0.75;
+    double c = 1 + 0.3 / real(t.rows) + 0.3 / real(t.vectors);
+    if (chains < wanted) c += 0.25 * (1 - chains / wanted);
+    if (m % t.rows) c += packs_left(v) ? 0.01 : 0.08;
+    if (n % t.columns()) c += 0.02;
+    if (packs_left(v)) c += 2 * real(t.lanes) / real(reuse(v.left));
+    if (packs_right(v)) c += (stride(v.right.position, v.column) == 1 ? 2 : 40) / real(reuse(v.right));
+    if (!v.direct) c += (stride(result_, v.row) == 1 ? 6 : 20) / real(depth_);
+    if (v.left.gated && !packs_left(v)) c += 0.5;
+    if (v.right.gated && !packs_right(v)) c += 0.5;
+    const double whole = real(target_.vector_bytes / bytes_);
+    return c * waste(m, t.rows) * waste(n, t.columns()) * whole / real(t.lanes);
+  }
+
+  void choose_tile(View& v) const {
     const int64_t most = target_.vector_registers * 15 / 16;
-    double best = HUGE_VAL;
-    for (int64_t lanes = target_.vector_bytes / bytes_; lanes >= 2; lanes /= 2)
-      for (int64_t vectors = 1; vectors <= 6; ++vectors)
-        for (int64_t rows = 1; rows * vectors + vectors + 1 <= most; ++rows) {
-          if (rows > size(row_) || vectors > pieces(size(column_), lanes)) continue;
-          const Tile t{rows, vectors, lanes};
-          if (cost(t) < best) best = cost(t), tile_ = t;
+    View best = v;
+    best.cost = HUGE_VAL;
+    for (v.tile.lanes = target_.vector_bytes / bytes_; v.tile.lanes >= 2; v.tile.lanes /= 2)
+      for (v.tile.vectors = 1; v.tile.vectors <= 6; ++v.tile.vectors)
+        for (v.tile.rows = 1;
+             (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
+             ++v.tile.rows) {
+          if (v.tile.vectors > pieces(size(v.column), v.tile.lanes)) continue;
+          if (v.cost = cost(v); v.cost < best.cost) best = v;
         }
+    v = best;
+  }
+
+  // The result lies along another axis than the lanes: it is kept along the lanes, then copied.
+  bool keep_sums() {
+    Sketch trial = s_;
+    int64_t count = 1;
+    for (UOp r : axes_) count *= size(r);
+    const bool whole = count * bytes_ <= target_.l2_bytes / 2;
+    std::vector<int> over, outside;
+    for (UOp r : axes_)
+      if (r != view_.row && r != view_.column) (whole ? over : outside).push_back(range_slot(r));
+    over.push_back(range_slot(view_.row));
+    if (whole && target_.threads > 1 && size(view_.row) >= 4 * target_.threads) {
+      outside.push_back(over.back());
+      over.back() = trial.split(over.back(), pieces(size(view_.row), 4 * target_.threads), Role::Loop);
+    }
+    over.push_back(range_slot(view_.column));
+    if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
+    if (!Contraction(trial).run()) return false;
+    copy_in_squares(trial, outside, over);
+    s_.take(trial);
+    return true;
+  }
+
+  // Loops around the kept sums first; then squares of what was the lanes and of how the result lies.
+  void copy_in_squares(Sketch& s, const std::vector<int>& outside, std::vector<int> inside) const {
+    int across = inside.back(), along = -1;
+    for (UOp r : s.outputs)
+      if (stride(result_, r) == 1) along = range_slot(r);
+    if (!std::ranges::count(inside, along)) along = -1;
+    std::ranges::sort(inside);
+    std::vector<int> nest = outside;
+    nest.insert(nest.end(), inside.begin(), inside.end());
+    std::vector<int> slots = nest;
+    std::ranges::sort(slots);
+    if (nest != slots) {
+      const std::vector<int> rest(nest.begin() + 1, nest.end());
+      if (!s.act({Action::Order, nest[0], 0, Role::Loop, rest})) return;
+      auto moved = [&](int slot) {
+        return slots[static_cast<size_t>(std::ranges::find(nest, slot) - nest.begin())];
+      };
+      across = moved(across);
+      if (along >= 0) along = moved(along);
+    }
+    if (along < 0 || along == across) return;
+    const int64_t length = size(s.range_of(along)), width = size(s.range_of(across));
+    int64_t lanes = target_.vector_bytes / bytes_;
+    while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
+    if (length < 4 || width % lanes || s.split(along, lanes, Role::Lane) < 0) return;
+    s.split(across, lanes, Role::Upcast);
+  }
+
+  void choose_blocks() {
+    const int64_t n = size(view_.column), m = size(view_.row);
+    const Tile& t = view_.tile;
+    const int64_t tiles_down = pieces(m, t.rows);
+    pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
+    if (s_.reduces.size() > 1) {
+      if (pack_right_ && n * depth_ * bytes_ > target_.l2_bytes / 2)
+        block_axis_ = *std::ranges::max_element(s_.reduces, {}, Sketch::size);
+      return;
+    }
+    // A panel of the right side in an eighth of L2, a block of the left in half of it.
+    const int64_t wanted = std::clamp<int64_t>(target_.l2_bytes / 8 / (t.columns() * bytes_), 64, 384);
+    if (depth_ > wanted * 3 / 2) block_depth_ = even_depth(wanted);
+    if (!pack_left_ || !pack_right_) return;
+    const int64_t k = block_depth_ ? block_depth_ : depth_;
+    const int64_t most = std::max<int64_t>(1, target_.l2_bytes / 2 / (k * t.rows * bytes_));
+    if (tiles_down > most) row_tiles_ = pieces(tiles_down, pieces(tiles_down, most));
   }
 
   // Of the even cuts of the reduce the one nearest to what is wanted.
@@ -136,109 +242,113 @@ class Contraction {
     return best;
   }
 
-  void choose_blocks() {
-    const int64_t m = size(row_), n = size(column_);
-    const int64_t tiles_down = pieces(m, tile_.rows);
-    pack_right_ = stride(right_, column_) != 1 ||
-                  (tiles_down >= 4 && n * depth_ * bytes_ > target_.l2_bytes / 4);
-    pack_left_ = packs_left(tile_);
-    // A panel of the right side in an eighth of L2, a block of the left in half of it.
-    const int64_t wanted = std::max<int64_t>(
-        64, std::min<int64_t>(384, target_.l2_bytes / 8 / (tile_.columns() * bytes_)));
-    if (depth_ > wanted * 3 / 2) block_depth_ = even_depth(wanted);
-    if (!pack_left_ || !pack_right_) return;
-    const int64_t k = block_depth_ ? block_depth_ : depth_;
-    const int64_t most = std::max<int64_t>(1, target_.l2_bytes / 2 / (k * tile_.rows * bytes_));
-    if (tiles_down > most) row_tiles_ = pieces(tiles_down, pieces(tiles_down, most));
-  }
-
   void cut() {
-    rows_ = range_slot(row_), columns_ = range_slot(column_);
-    outer_reduce_ = range_slot(s_.reduces[0]);
+    const Tile& t = view_.tile;
+    rows_ = range_slot(view_.row), columns_ = range_slot(view_.column);
+    for (UOp r : s_.reduces) reduces_.push_back(range_slot(r));
+    std::vector<int> others;
+    for (UOp r : axes_)
+      if (r != view_.row && r != view_.column) others.push_back(range_slot(r));
     // Tiles are worked through in the order of slots: what the inner axis loads stays in registers,
     // so the shorter one is inside.
-    const bool rows_first = tile_.rows >= tile_.vectors;
-    if (rows_first && tile_.rows > 1) row_in_ = s_.split(rows_, tile_.rows, Role::Upcast);
-    lane_ = s_.split(columns_, tile_.lanes, Role::Lane);
-    if (tile_.vectors > 1) vector_ = s_.split(columns_, tile_.vectors, Role::Upcast);
-    if (!rows_first && tile_.rows > 1) row_in_ = s_.split(rows_, tile_.rows, Role::Upcast);
+    const bool rows_first = t.rows >= t.vectors;
+    if (rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
+    lane_ = s_.split(columns_, t.lanes, Role::Lane);
+    if (t.vectors > 1) vector_ = s_.split(columns_, t.vectors, Role::Upcast);
+    if (!rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
     if (row_tiles_ > 1) {
       row_blocks_ = rows_;
       rows_ = s_.split(rows_, row_tiles_, Role::Loop);
     }
     share_out();
-    inner_reduce_ = outer_reduce_;
-    outer_reduce_ = -1;
-    if (block_depth_) cut_reduce();
-    order();
+    cut_reduce();
+    order(others);
   }
 
   // Each worker gets a part of the longer axis, and packs what it needs of it.
   void share_out() {
     const int64_t chunks = 4 * target_.threads;
-    if (target_.threads < 2 || s_.outputs.size() > 3) return;
-    const bool by_rows = size(row_) > size(column_) && row_blocks_ < 0;
+    if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage) return;
+    const bool by_rows = size(view_.row) > size(view_.column) && row_blocks_ < 0;
     int& slot = by_rows ? rows_ : columns_;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
     slot = s_.split(slot, pieces(size(r), std::min(chunks, size(r))), Role::Loop);
   }
 
+  // Only where the sums may wait in memory.
   void cut_reduce() {
-    // Only where the sums may wait in the output.
-    UOp before = s_.body;
-    const size_t count = s_.actions.size();
-    const int outer = inner_reduce_;
-    const int inner = s_.split(outer, block_depth_, Role::Reduce);
-    if (inner >= 0 && s_.act({Action::Block, outer})) {
-      outer_reduce_ = outer, inner_reduce_ = inner;
-      return;
-    }
-    s_.body = before;
-    s_.actions.resize(count);
-    s_.look();
+    if (!block_depth_ && !block_axis_) return;
+    Sketch trial = s_;
+    int outer = block_axis_ ? range_slot(block_axis_) : reduces_[0], inner = -1;
+    if (block_depth_) inner = trial.split(outer, block_depth_, Role::Reduce);
+    if ((block_depth_ && inner < 0) || !trial.act({Action::Block, outer})) return;
+    s_.take(trial);
+    block_ = outer;
+    std::erase(reduces_, outer);
+    if (inner >= 0) reduces_.push_back(inner);
   }
 
-  // Blocks of the sum, blocks of rows, panels of columns, tiles of rows; other axes outside.
-  void order() {
+  // Other axes that the right side is packed for, blocks of the sum, other axes, blocks of rows,
+  // panels of columns, tiles of rows.
+  void order(std::vector<int>& others) {
     std::vector<int*> nest;
-    for (int* slot : {&outer_reduce_, &row_blocks_, &columns_, &rows_})
-      if (*slot >= 0 && s_.range_of(*slot)) nest.push_back(slot);
-      else *slot = -1;
-    if (nest.size() < 2) return;
-    std::vector<int> slots, rest;
+    auto add = [&](int& slot) {
+      if (slot >= 0 && s_.range_of(slot)) nest.push_back(&slot);
+      else slot = -1;
+    };
+    auto depends = [&](int slot) {
+      UOp r = s_.range_of(slot);
+      return r && view_.right.depends_on(r);
+    };
+    for (int& slot : others)
+      if (depends(slot)) add(slot);
+    add(block_);
+    for (int& slot : others)
+      if (!depends(slot)) add(slot);
+    lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
+            row_blocks_ < 0;
+    add(row_blocks_), add(columns_), add(rows_);
+    std::vector<int> slots;
     for (int* slot : nest) slots.push_back(*slot);
-    rest.assign(slots.begin() + 1, slots.end());
-    if (!std::ranges::is_sorted(slots) &&
-        !s_.act({Action::Order, slots[0], 0, Role::Loop, rest}))
-      return;
+    if (std::ranges::is_sorted(slots)) return;
+    const std::vector<int> rest(slots.begin() + 1, slots.end());
+    if (!s_.act({Action::Order, slots[0], 0, Role::Loop, rest})) return;
     std::ranges::sort(slots);
     for (size_t i = 0; i < nest.size(); ++i) *nest[i] = slots[i];
   }
+  bool lazy_ = false;  // a panel is used up before the next: it is packed on its own
 
   void stage() {
-    auto listed = [](std::initializer_list<int> slots) {
-      std::vector<int> out;
-      for (int slot : slots)
-        if (slot >= 0) out.push_back(slot);
-      return out;
-    };
-    // Without blocks of rows a panel is used up before the next: it is packed on its own.
-    if (pack_right_) {
-      const int copies = s_.next_slot();
-      const std::vector<int> over =
-          listed({row_blocks_ >= 0 ? columns_ : -1, inner_reduce_, vector_, lane_});
-      const int depth = copies + (row_blocks_ >= 0 && columns_ >= 0 ? 1 : 0);
-      const bool lies_across = stride(right_, column_) != 1;
-      if (pack(right_, over)) {
-        if (lies_across) s_.split(depth, tile_.lanes, Role::Upcast);
-        else if (vector_ >= 0) s_.split(depth + 1, tile_.vectors, Role::Upcast);
-      }
-    }
+    if (pack_right_) stage_right();
     if (!pack_left_) return;
     const int copies = s_.next_slot();
-    if (pack(left_, listed({rows_, inner_reduce_, row_in_})) && row_in_ >= 0)
-      s_.split(copies + (rows_ >= 0 ? 2 : 1), tile_.rows, Role::Upcast);
+    std::vector<int> over = listed({rows_}, reduces_, {row_in_});
+    if (pack(view_.left, over) && row_in_ >= 0)
+      s_.split(copies + static_cast<int>(over.size()) - 1, view_.tile.rows, Role::Upcast);
+  }
+
+  void stage_right() {
+    const int copies = s_.next_slot();
+    const bool lies_across = stride(view_.right.position, view_.column) != 1;
+    const std::vector<int> over = listed({lazy_ ? -1 : columns_}, reduces_, {vector_, lane_});
+    if (!pack(view_.right, over)) return;
+    const int first_reduce = copies + (lazy_ || columns_ < 0 ? 0 : 1);
+    const int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    UOp last = s_.range_of(last_reduce);
+    if (lies_across && last && size(last) % view_.tile.lanes == 0)
+      s_.split(last_reduce, view_.tile.lanes, Role::Upcast);
+    else if (!lies_across && vector_ >= 0)
+      s_.split(last_reduce + 1, view_.tile.vectors, Role::Upcast);
+  }
+
+  static std::vector<int> listed(std::initializer_list<int> before, const std::vector<int>& middle,
+                                 std::initializer_list<int> after) {
+    std::vector<int> out(before);
+    out.insert(out.end(), middle.begin(), middle.end());
+    out.insert(out.end(), after.begin(), after.end());
+    std::erase(out, -1);
+    return out;
   }
 
   bool pack(const Access& a, std::vector<int> over) {
@@ -247,8 +357,23 @@ class Contraction {
   }
 };
 
+// A gate on products need not be tried for each of them if a long loop does not change it.
+void skip_gates(Sketch& s) {
+  if (!s.sum || !s.sum->src(0)->is(Op::Where)) return;
+  for (UOp r : s.reduces) {
+    if (Sketch::size(r) < 8 || (s.sum->src(0)->src(0)->ranges & r->ranges)) continue;
+    if (s.act({Action::Skip, range_slot(r)})) return;
+  }
+}
+
 }  // namespace
 
-bool tile_contraction(Sketch& sketch) { return Contraction(sketch).run(); }
+bool tile_contraction(Sketch& sketch) {
+  Sketch trial = sketch;
+  skip_gates(trial);
+  if (!Contraction(trial).run()) return false;
+  sketch.take(trial);
+  return true;
+}
 
 }  // namespace mote

@@ -121,17 +121,14 @@ class Chooser : Sketch {
     const int64_t rows = largest_factor(size(k), {8, 6, 7, 5, 4});
     const int slot = range_slot(k);
     if (rows == 1) return false;
-    UOp before = body;
-    const size_t done = actions.size();
     std::vector<int> nest;
     for (UOp r : outputs) nest.push_back(range_slot(r));
-    if (split(slot, rows, Role::Unroll) >= 0 && act({Action::Block, slot}) &&
-        act({Action::Order, slot, 0, Role::Loop, nest}))
-      return true;
-    body = before;
-    actions.resize(done);
-    look();
-    return false;
+    Sketch trial = *this;
+    if (trial.split(slot, rows, Role::Unroll) < 0 || !trial.act({Action::Block, slot}) ||
+        !trial.act({Action::Order, slot, 0, Role::Loop, nest}))
+      return false;
+    take(trial);
+    return true;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.

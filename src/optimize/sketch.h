@@ -1,13 +1,13 @@
 // A kernel while its actions are chosen: the body so far and what its memory accesses look like.
 #pragma once
-#include "optimize/optimize.h"
+#include "optimize/apply.h"
 
 namespace mote {
 
 struct Access {
   UOp memory;
   UOp position;   // without its gate
-  bool store;
+  bool store, gated;
   uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
 
   DType dtype() const { return memory->dtype; }
@@ -21,15 +21,17 @@ struct Sketch {
   // By slot, as of the last look().
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
+  UOp sum, sum_stage;  // the only reduce, and where it is kept; empty: none, or several
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
   void look();
   bool act(const Action& a);  // and look; false: refused
+  void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
   UOp range_of(int slot) const;  // empty: there is none, or no longer
   int next_slot() const;
-  static int64_t size(UOp r) { return is_const(r->src(0)) ? r->src(0)->arg.i : 0; }
+  static int64_t size(UOp r) { return most_positions(r); }
 };
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.

@@ -42,6 +42,34 @@ UOp largest_alike(UOp read, const Users& users) {
 // What the copy of a range that fills a stage is: to be cut anew, but for lanes.
 Role copied_role(Role role) { return role == Role::Lane ? role : Role::Loop; }
 
+UOp the_read(UOp body, int param, uint64_t slots, std::string* refused) {
+  const std::vector<UOp> order = toposort(body);
+  const Users users(order);
+  UOp read;
+  for (UOp n : order) {
+    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
+    if (is_place(n, users)) return refuse(refused, "the memory is written by this kernel");
+    if ((n->ranges & slots) != slots) continue;
+    if (read) return refuse(refused, text("several reads of ", param));
+    read = n;
+  }
+  if (!read) return refuse(refused, text("no read of ", param, " depends on all of these"));
+  return largest_alike(read, users);
+}
+
+UOp the_sum(UOp body, uint64_t slots, std::string* refused) {
+  UOp sum;
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Reduce)) continue;
+    if (sum) return refuse(refused, "several reduces");
+    sum = n;
+  }
+  if (!sum) return refuse(refused, "no reduce");
+  if ((sum->ranges & slots) != slots)
+    return refuse(refused, "the sum does not depend on all of these");
+  return sum;
+}
+
 }  // namespace
 
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
@@ -52,22 +80,13 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
     UOp r = ranges.find(slot);
     if (!r) return refuse(refused, text("no range of slot ", slot));
     if (std::ranges::count(over, r)) return refuse(refused, text("slot ", slot, " twice"));
-    if (!is_const(r->src(0))) return refuse(refused, "a size that is not constant");
+    if (most_positions(r) == 0) return refuse(refused, "a size that is not constant");
     over.push_back(r);
     slots |= r->ranges;
   }
-  const std::vector<UOp> order = toposort(body);
-  const Users users(order);
-  UOp read;
-  for (UOp n : order) {
-    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != a.slot) continue;
-    if (is_place(n, users)) return refuse(refused, "the memory is written by this kernel");
-    if ((n->ranges & slots) != slots) continue;
-    if (read) return refuse(refused, text("several reads of ", a.slot));
-    read = n;
-  }
-  if (!read) return refuse(refused, text("no read of ", a.slot, " depends on all of these"));
-  UOp value = largest_alike(read, users);
+  UOp value = a.slot == Action::kSum ? the_sum(body, slots, refused)
+                                     : the_read(body, a.slot, slots, refused);
+  if (!value) return {};
   for (UOp r : open_ranges(value))
     if (is_tile(range_role(r)) && !std::ranges::count(over, r))
       return refuse(refused, text("the read depends on tile range ", range_slot(r), " too"));
@@ -76,17 +95,18 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
 
   int64_t size = 1;
   for (UOp r : over) {
-    size *= r->src(0)->arg.i;
+    size *= most_positions(r);
     if (size > kMostElements) return refuse(refused, "too much memory");
   }
   UOp place = index(0), position = index(0);
   std::vector<std::pair<UOp, UOp>> copies;
   int64_t step = size;
   for (size_t i = 0; i < over.size(); ++i) {
-    UOp copy = range(ranges.next_slot + static_cast<int>(i), over[i]->src(0),
+    const int64_t positions = most_positions(over[i]);
+    UOp copy = range(ranges.next_slot + static_cast<int>(i), index(positions),
                      copied_role(range_role(over[i])));
     copies.emplace_back(over[i], copy);
-    step /= over[i]->src(0)->arg.i;
+    step /= positions;
     place = place + copy * step;
     position = position + over[i] * step;
   }

@@ -11,14 +11,8 @@ constexpr int kCurveOps = 16;  // that an exp and the like become, in the mean
 
 struct Load {
   int size = 0;                 // ops when everything below is fused (shared parts counted again)
-  std::vector<uint32_t> leaves; // distinct buffers read, by node id
+  std::span<const uint32_t> leaves;  // distinct buffers read, by node id, sorted
 };
-
-void merge(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
-  std::vector<uint32_t> both;
-  std::ranges::set_union(into, from, std::back_inserter(both));
-  into.swap(both);
-}
 
 // The reduce whose sum a reduce continues: the two become one loop nest.
 UOp continued(UOp reduce) {
@@ -56,7 +50,8 @@ class Bounder {
         continued_(load_.size()),
         narrowed_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
-                std::vector<std::vector<uint32_t>>(load_.size()), std::vector<int>(load_.size())} {
+                std::vector<std::span<const uint32_t>>(load_.size()),
+                std::vector<int>(load_.size()), Lists()} {
     for (size_t i = order.size(); i-- > 0;) {
       UOp n = order[i];
       bool passes_on = has(n->op, Movement) || n->is(Op::Cast);
@@ -91,11 +86,12 @@ class Bounder {
   std::vector<bool> narrowed_;      // all who use it do so through one narrowing cast
   Bounds bounds_;
   bool grown_ = false;
+  std::vector<uint32_t> union_;     // of joined, kept warm
 
   void visit(UOp n) {
     Load& mine = load_[n->id];
     if (n->is(Op::Param) || n->is(Op::After)) {
-      mine = {1, {n->id}};
+      mine = only(n.get());
       bounds_.reads[n->id] = mine.leaves;
       bounds_.size[n->id] = mine.size;
       return;
@@ -111,7 +107,7 @@ class Bounder {
     const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
     if (ends_fold(n, long_chain ? 0 : target_.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
-    if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = {1, {n->id}};
+    if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = only(n.get());
   }
 
   // Whether a fold of much, of more than `work` elements, is complete here: at the reduce, or where
@@ -133,13 +129,24 @@ class Bounder {
            }) > 4;
   }
 
-  Load total(UOp n) const {
+  Load only(const Node* n) { return {1, bounds_.lists.keep(std::vector{n->id})}; }
+
+  Load total(UOp n) {
     Load sum{has(n->op, Curve) ? kCurveOps : 1, {}};
     for (Node* s : n->src()) {
       sum.size = std::min(kEndless, sum.size + load_[s->id].size);
-      merge(sum.leaves, load_[s->id].leaves);
+      sum.leaves = joined(sum.leaves, load_[s->id].leaves);
     }
     return sum;
+  }
+
+  // Most unions are one of the two: a new list is the exception.
+  std::span<const uint32_t> joined(std::span<const uint32_t> a, std::span<const uint32_t> b) {
+    if (a.size() < b.size()) std::swap(a, b);
+    if (a.data() == b.data() || std::ranges::includes(a, b)) return a;
+    union_.clear();
+    std::ranges::set_union(a, b, std::back_inserter(union_));
+    return bounds_.lists.keep(union_);
   }
 
   Node* heaviest_source(const Node* n) const {
@@ -165,7 +172,7 @@ class Bounder {
     }
     grown_ |= !bounds_.forced[at->id];
     bounds_.forced[at->id] = true;
-    load_[at->id] = {1, {at->id}};
+    load_[at->id] = only(at);
     for (size_t i = path.size(); i-- > 0;) load_[path[i]->id] = total(UOp(path[i]));
     return true;
   }

@@ -11,7 +11,7 @@ constexpr int64_t kAlign = 64;
 
 struct Life {
   int buffer, first, last;  // the steps between which it is needed
-  int64_t bytes, offset;
+  int64_t bytes;
 };
 
 // Lives in the order of their first step.
@@ -26,24 +26,60 @@ std::vector<Life> lives_of(const Plan& plan) {
       if (life < 0) {
         life = static_cast<int>(lives.size());
         int64_t bytes = (buffer.bytes() + kAlign - 1) / kAlign * kAlign;
-        lives.push_back({b, static_cast<int>(i), 0, std::max(bytes, kAlign), 0});
+        lives.push_back({b, static_cast<int>(i), 0, std::max(bytes, kAlign)});
       }
       lives[static_cast<size_t>(life)].last = static_cast<int>(i);
     }
   return lives;
 }
 
-// The smallest gap that is large enough among those that live at the same time; `placed` is in the
-// order of offsets, so that one scan finds all gaps.
-int64_t best_offset(const Life& life, const std::vector<Life>& placed) {
-  int64_t best = -1, best_gap = 0, end = 0;
-  for (const Life& p : placed) {
-    if (p.last < life.first || life.last < p.first) continue;
-    int64_t gap = p.offset - end;
-    if (gap >= life.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
-    end = std::max(end, p.offset + p.bytes);
+// What was placed, in the order of offsets, so that one scan finds all gaps. When it lives stands
+// apart from where it is: most are only asked for the first.
+struct Placed {
+  struct When {
+    int first, last;
+  };
+  struct Where {
+    int64_t offset, end;
+  };
+  std::vector<When> when;
+  std::vector<Where> where;
+
+  // The smallest gap that is large enough among those that live at the same time.
+  int64_t best_offset(const Life& life) const {
+    int64_t best = -1, best_gap = 0, end = 0;
+    for (size_t i = 0; i < when.size(); ++i) {
+      if (when[i].last < life.first || life.last < when[i].first) continue;
+      int64_t gap = where[i].offset - end;
+      if (gap >= life.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
+      end = std::max(end, where[i].end);
+    }
+    return best < 0 ? end : best;
   }
-  return best < 0 ? end : best;
+
+  void add(const Life& life, int64_t offset) {
+    auto at = std::ranges::upper_bound(where, offset, {}, &Where::offset);
+    when.insert(when.begin() + (at - where.begin()), {life.first, life.last});
+    where.insert(at, {offset, offset + life.bytes});
+  }
+};
+
+// Small ones at the end share nothing: all together they are not worth the search.
+void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
+  constexpr int64_t kWorthwhile = 256;  // a part of the arena
+  std::ranges::stable_sort(lives, std::greater<>(), &Life::bytes);
+  int64_t rest = 0;
+  for (const Life& life : lives) rest += life.bytes;
+  plan.unplanned_bytes += rest;
+  Placed placed;
+  for (const Life& life : lives) {
+    const bool search = rest > arena / kWorthwhile;
+    rest -= life.bytes;
+    const int64_t offset = search ? placed.best_offset(life) : arena;
+    if (search) placed.add(life, offset);
+    plan.buffers[static_cast<size_t>(life.buffer)].offset = offset;
+    arena = std::max(arena, offset + life.bytes);
+  }
 }
 
 }  // namespace
@@ -55,18 +91,10 @@ int64_t Plan::arena_bytes() const {
 }
 
 void plan_memory(Plan& plan) {
-  std::vector<Life> lives = lives_of(plan);
-  std::ranges::stable_sort(lives, std::greater<>(), &Life::bytes);
-  std::map<uint8_t, std::vector<Life>> placed;
-  for (Life& life : lives) {
-    PlannedBuffer& buffer = plan.buffers[static_cast<size_t>(life.buffer)];
-    std::vector<Life>& there = placed[buffer.device];
-    buffer.offset = life.offset = best_offset(life, there);
-    there.insert(std::ranges::upper_bound(there, life.offset, {}, &Life::offset), life);
-    int64_t& arena = plan.arenas[buffer.device];
-    arena = std::max(arena, life.offset + life.bytes);
-    plan.unplanned_bytes += life.bytes;
-  }
+  std::map<uint8_t, std::vector<Life>> by_device;
+  for (const Life& life : lives_of(plan))
+    by_device[plan.buffers[static_cast<size_t>(life.buffer)].device].push_back(life);
+  for (auto& [device, lives] : by_device) plan_device(plan, std::move(lives), plan.arenas[device]);
 }
 
 }  // namespace mote

@@ -296,8 +296,7 @@ class Assigner {
 
   bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
 
-  static std::vector<uint32_t> joined(const std::vector<uint32_t>& a,
-                                      const std::vector<uint32_t>& b) {
+  static std::vector<uint32_t> joined(std::span<const uint32_t> a, std::span<const uint32_t> b) {
     std::vector<uint32_t> out;
     std::ranges::set_union(a, b, std::back_inserter(out));
     return out;
@@ -343,11 +342,11 @@ class Assigner {
   // n becomes a buffer that its own kernel writes and others read.
   void count_buffers(UOp n, const Entry& e, const Request& own, bool hosted) {
     KernelDraft& k = kernel_of(own);
-    k.reads = hosted ? reads_with(k, n) : bounds_.reads[n->id];
+    k.reads = hosted ? reads_with(k, n) : joined({}, bounds_.reads[n->id]);
     k.size = hosted ? size_with(k, n) : bounds_.size[n->id];
     k.writes += std::max<size_t>(1, e.stores.size());
     for (const Request& r : e.requests)
-      if (r.kernel != own.kernel) kernel_of(r).reads = joined(kernel_of(r).reads, {n->id});
+      if (r.kernel != own.kernel) kernel_of(r).reads = joined(kernel_of(r).reads, {&n->id, 1});
   }
 
   void visit_store(UOp s) {
@@ -388,7 +387,7 @@ class Assigner {
     o.store = s;
     o.before = version_of(view);
     kernel_of(r).outputs.push_back(o);
-    kernel_of(r).reads = bounds_.reads[value->id];
+    kernel_of(r).reads = joined({}, bounds_.reads[value->id]);
     kernel_of(r).size = bounds_.size[value->id];
     kernel_of(r).writes = 1;
     if (o.before) waiting_[o.before.get()].push_back(r.kernel);

@@ -10,6 +10,21 @@
 
 namespace mote {
 
+// Lists that live as long as this.
+class Lists {
+ public:
+  template <class T>
+  std::span<const T> keep(const std::vector<T>& list) {
+    auto* kept = static_cast<T*>(memory_->allocate(list.size() * sizeof(T), alignof(T)));
+    std::uninitialized_copy(list.begin(), list.end(), kept);
+    return {kept, list.size()};
+  }
+
+ private:
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
+      std::make_unique<std::pmr::monotonic_buffer_resource>();
+};
+
 // "Evaluate this node at these positions inside that kernel." Lists are the Draft's: most requests
 // share theirs with the one above.
 struct Request {
@@ -67,21 +82,6 @@ struct KernelDraft {
   uint8_t device = 0;
 };
 
-// Lists that live as long as their Draft.
-class Lists {
- public:
-  template <class T>
-  std::span<const T> keep(const std::vector<T>& list) {
-    auto* kept = static_cast<T*>(memory_->allocate(list.size() * sizeof(T), alignof(T)));
-    std::uninitialized_copy(list.begin(), list.end(), kept);
-    return {kept, list.size()};
-  }
-
- private:
-  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
-      std::make_unique<std::pmr::monotonic_buffer_resource>();
-};
-
 struct Draft {
   Lists lists;
   std::vector<UOp> order;              // sources first
@@ -98,8 +98,9 @@ struct Bounds {
   std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
   std::vector<bool> kept;    // a Store wants it as a whole, or it is Contiguous
   // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
-  std::vector<std::vector<uint32_t>> reads;
+  std::vector<std::span<const uint32_t>> reads;
   std::vector<int> size;     // ops of such a kernel at most, up to kEndless
+  Lists lists;               // those of `reads`
 };
 Bounds bound_kernels(std::span<const UOp> order, const Target& target);
 Draft assign_ranges(UOp sink, const Target& target);

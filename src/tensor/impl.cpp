@@ -233,6 +233,7 @@ void give_storage(const Tensor& t, bool keep) {
   TensorImpl& impl = *root_of(t).impl();
   if (impl.storage) return;
   Ref old = node_of(impl);
+  if (UOp base = prim::base_of(old)) base->arg.storage->left.fetch_add(1);
   std::vector<Dim> dims = old->shape->dims;
   Ref memory = fit(prim::buffer(impl.device, impl.dtype, old->shape->count()), dims);
   impl.value = keep && old->shape->count() ? fit(prim::assign(memory, old), dims) : memory;

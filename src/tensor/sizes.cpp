@@ -113,6 +113,11 @@ std::vector<int64_t> range_of(int64_t n) {
   return out;
 }
 
+Sizes::Sizes(std::initializer_list<Size> list) : list_(list) {}
+Sizes::Sizes(const std::vector<int64_t>& list) : list_(list.begin(), list.end()) {}
+Ints::Ints(std::initializer_list<int64_t> l) : list(l) {}
+Floats::Floats(std::initializer_list<double> l) : list(l) {}
+
 Sym::Sym(const Sym& o) : node_(counted(UOp(o.node_))) {}
 Sym::~Sym() { Ref::adopt(node_); }
 Sym Sym::adopt(Node* node) {

@@ -1,0 +1,132 @@
+// What users of the library meet: it is found and built against in each of the ways that
+// docs/install.md names (CI has the one that builds the sources again), what its header costs a
+// compiler, and its size.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "test/process.h"
+
+using namespace mote;
+
+namespace {
+
+// With sanitizers users would need them too, and nothing could be said of size.
+#ifdef NDEBUG
+constexpr bool is_release = true;
+#else
+constexpr bool is_release = false;
+#endif
+
+void check_consumer(const std::string& program) {
+  Ran ran = run(program);
+  CHECK(ran.status == 0);
+  CHECK(has(ran, "sum 15\n[matmul] "));
+}
+
+void use_cmake(const std::string& folder, const std::string& mote_dir) {
+  Ran built = run(MOTE_CMAKE " -G Ninja -S " MOTE_SOURCE_DIR "/test/consumer -B " + folder +
+                  " -DCMAKE_CXX_COMPILER=" MOTE_CXX " -DCMAKE_PREFIX_PATH=" + mote_dir + " && " +
+                  MOTE_CMAKE " --build " + folder);
+  REQUIRE_MESSAGE(built.status == 0, built.output);
+  check_consumer(folder + "/consumer");
+}
+
+void use_pkg_config(const std::string& program, const std::string& pc_dir) {
+  const std::string flags = "$(PKG_CONFIG_PATH=" + pc_dir + " pkg-config --cflags --libs mote)";
+  Ran built = run(MOTE_CXX " " MOTE_SOURCE_DIR "/test/consumer/main.cpp -o " + program + " " +
+                  flags);
+  REQUIRE_MESSAGE(built.status == 0, built.output);
+  check_consumer(program);
+}
+
+// Of the children waited for so far.
+double seconds_of_children() {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// A file that includes the headers named, and what a compiler makes of it.
+struct Including {
+  std::string file;
+  double seconds = 1e9;  // of the fastest compilation so far
+
+  Including(std::string path, const std::vector<std::string>& headers) : file(std::move(path)) {
+    std::ofstream out(file);
+    for (const std::string& header : headers) out << "#include <" << header << ">\n";
+  }
+  std::string compile(const std::string& options) const {
+    Ran ran = run(MOTE_CXX " -std=c++20 -I" MOTE_SOURCE_DIR "/include " + options + " " + file);
+    REQUIRE_MESSAGE(ran.status == 0, ran.output);
+    return ran.output;
+  }
+  void time() {
+    const double before = seconds_of_children();
+    compile("-fsyntax-only");
+    seconds = std::min(seconds, seconds_of_children() - before);
+  }
+  double lines() const {
+    const std::string text = compile("-E -P");
+    return static_cast<double>(std::count(text.begin(), text.end(), '\n'));
+  }
+};
+
+}  // namespace
+
+TEST_SUITE("package") {
+  TEST_CASE("package: CMake and pkg-config find the build tree" * doctest::skip(!is_release)) {
+    Folder folder;
+    use_cmake(folder / "consumer", MOTE_BINARY_DIR);
+    if (run("command -v pkg-config").status == 0)
+      use_pkg_config(folder / "program", MOTE_BINARY_DIR);
+    else
+      MESSAGE("skipped: there is no pkg-config");
+  }
+
+  TEST_CASE("package: CMake and pkg-config find what is installed, wherever it is moved" *
+            doctest::skip(!is_release)) {
+    Folder folder;
+    Ran installed = run(MOTE_CMAKE " --install " MOTE_BINARY_DIR " --prefix " + (folder / "first"));
+    REQUIRE_MESSAGE(installed.status == 0, installed.output);
+    const std::string prefix = folder / "moved";
+    std::filesystem::rename(folder / "first", prefix);
+    CHECK(has(run(prefix + "/bin/mote version"), "mote "));
+    use_cmake(folder / "consumer", prefix);
+    if (run("command -v pkg-config").status == 0)
+      use_pkg_config(folder / "program", prefix + "/" MOTE_LIBDIR "/pkgconfig");
+  }
+
+  TEST_CASE("package: mote.h costs at most half as much again as <string> and <vector>" *
+            doctest::skip(!is_release)) {
+    Folder folder;
+    Including std_alone(folder / "std.cpp", {"string", "vector"});
+    Including mote(folder / "mote.cpp", {"mote/mote.h"});
+    for (int round = 0; round < 5; ++round) {
+      std_alone.time();
+      mote.time();
+    }
+    const double time = mote.seconds / std_alone.seconds, lines = mote.lines() / std_alone.lines();
+    MESSAGE("mote.h costs ", time, " x in time (", mote.seconds, " s), ", lines, " x in lines");
+    CHECK(time <= 1.5);
+    CHECK(lines <= 1.25);  // tells exactly when a header of std slips in
+  }
+
+  TEST_CASE("package: the library without symbols has at most 5 MB" * doctest::skip(!is_release)) {
+    Folder folder;
+    const std::string copy = folder / "library";
+    Ran stripped = run("strip --strip-unneeded -o " + copy + " " MOTE_LIBRARY);
+    REQUIRE_MESSAGE(stripped.status == 0, stripped.output);
+    const double megabytes = static_cast<double>(std::filesystem::file_size(copy)) / 1e6;
+    MESSAGE(MOTE_LIBRARY, ": ", megabytes, " MB");
+    CHECK(megabytes <= 5);
+  }
+}
