@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "test/odd_devices.h"
+
 using namespace mote;
 
 namespace {
@@ -539,4 +541,3 @@ TEST_SUITE("errors") {
   TEST_CASE("of losses") { check_all(losses); }
   TEST_CASE("of gradients") { check_all(gradients); }
 }
-#include "test/odd_devices.h"

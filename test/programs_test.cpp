@@ -195,6 +195,7 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   for (; done < count && seconds() < budget_seconds && failures < 5; ++done) {
     if (done % 200 == 199) clear_caches();  // a process has room for some ten thousand kernels
     Script p = programs::generate(first + static_cast<uint64_t>(done));
+    const double before = seconds();
     for (const Variant& v : variants) {
       std::string what = trouble(p, v);
       if (what.empty()) continue;
@@ -204,6 +205,9 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
                  "\nshrunk: ", trouble(small, v), "\n", programs::list(small));
       break;
     }
+    if (double took = seconds() - before; took > 20)
+      std::printf("random programs: seed %llu took %.0f s\n",
+                  static_cast<unsigned long long>(p.seed), took);
   }
   set_default_device(device);
   std::printf("random programs: %lld of %lld from seed %llu in %.1f s of %.0f s\n",

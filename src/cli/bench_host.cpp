@@ -18,7 +18,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/commands.h"
+#include "cli/bench.h"
 #include "engine/realize.h"
 #include "tensor/impl.h"
 
@@ -254,13 +254,6 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == text.npos ? 0 : begin + 1, end - (begin == text.npos ? -1 : begin));
 }
 
-std::string own_path() {
-  std::string self(4096, '\0');
-  ssize_t n = readlink("/proc/self/exe", self.data(), self.size());
-  self.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  return self;
-}
-
 struct Answer {
   int status = 0;
   std::string said;
@@ -346,8 +339,7 @@ struct Peer {
 
 // Its rows, measured now with the checkout at `path`.
 std::vector<Peer> time_tinygrad(const std::string& path) {
-  std::string self = own_path();
-  std::string script = self.substr(0, self.rfind('/')) + "/../tools/bench_tinygrad.py";
+  std::string script = tool_path("bench_tinygrad.py");
   Answer a = said_by("exec python3 '" + script + "' '" + path + "'");
   check(a.status == 0, "[bench] ", script, " failed with ", path);
   std::vector<Peer> peers;
@@ -394,7 +386,7 @@ bool bench_layers(bool quiet) {
 
 // ---- the command
 
-int bench_host(bool json, bool must_hold, const std::string& tinygrad) {
+int bench_rows(bool json, bool must_hold, const std::string& tinygrad) {
   std::vector<Result> results;
   if (!json) print_header();
   for (const Row& row : rows) {
@@ -412,18 +404,9 @@ int bench_host(bool json, bool must_hold, const std::string& tinygrad) {
   return must_hold && !held ? 1 : 0;
 }
 
-int run_bench(const Words& words) {
-  if (words.has("row")) return run_row(words.text("row"));
-  return bench_host(words.has("json"), words.has("check"), words.text("tinygrad"));
-}
-
-constexpr Option options[] = {
-    {"json", "", "print JSON"},
-    {"check", "", "exit with 1 where a bar is missed"},
-    {"row", "NAME", "measure one row in this process"},
-    {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device, for the ratio"}};
-
 }  // namespace
 
-const Command mote::bench_command = {
-    "bench", "host", "host time of known models, against its bars", options, run_bench};
+int mote::bench_host(const Words& words) {
+  if (words.has("row")) return run_row(words.text("row"));
+  return bench_rows(words.has("json"), words.has("check"), words.text("tinygrad"));
+}

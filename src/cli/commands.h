@@ -8,6 +8,6 @@ extern const Command train_command;    // train.cpp
 extern const Command run_command;      // run.cpp
 extern const Command info_command;     // info.cpp
 extern const Command devices_command;  // devices.cpp
-extern const Command bench_command;    // bench_host.cpp
+extern const Command bench_command;    // bench.cpp
 
 }  // namespace mote

@@ -138,19 +138,23 @@ int run_run(const Words& words) {
                            : run_images(name, words);
 }
 
+// clang-format off
 constexpr Option options[] = {
-    {"model",       "FILE",
-     "mnist, cifar, gpt: a checkpoint of `mote train`; llama2c: a model of llama2.c"                    },
-    {"tokenizer",   "FILE", "llama2c: its tokenizer"                                                    },
-    {"data",        "PATH", "mnist, cifar: pictures to test with; by default those of the training"     },
-    {"prompt",      "TEXT", "gpt, llama2c: how the text begins"                                         },
-    {"steps",       "N",    "gpt, llama2c: how many tokens at most"                                     },
-    {"temperature", "X",    "gpt, llama2c: 0 takes the likeliest token, 1 draws as the model says"      },
-    {"top-p",       "X",    "gpt, llama2c: draw among the likeliest that have this probability together"},
-    {"seed",        "N",    "gpt, llama2c: of the draws"                                                },
-    {"device",      "NAME", "where to compute (`mote devices`)"                                         },
-    {"json",        "",     "print JSON"                                                                },
+    {"model",       "FILE", "mnist, cifar, gpt: a checkpoint of `mote train`; llama2c: a model of "
+                            "llama2.c"},
+    {"tokenizer",   "FILE", "llama2c: its tokenizer"},
+    {"data",        "PATH", "mnist, cifar: pictures to test with; by default those of the "
+                            "training"},
+    {"prompt",      "TEXT", "gpt, llama2c: how the text begins"},
+    {"steps",       "N",    "gpt, llama2c: how many tokens at most"},
+    {"temperature", "X",    "gpt, llama2c: 0 takes the likeliest token, 1 draws as the model says"},
+    {"top-p",       "X",    "gpt, llama2c: draw among the likeliest that have this probability "
+                            "together"},
+    {"seed",        "N",    "gpt, llama2c: of the draws"},
+    {"device",      "NAME", "where to compute (`mote devices`)"},
+    {"json",        "",     "print JSON"},
 };
+// clang-format on
 
 }  // namespace
 

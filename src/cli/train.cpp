@@ -45,7 +45,10 @@ int64_t count_steps(Settings& settings, int64_t per_epoch, int64_t otherwise) {
 
 std::vector<NamedTensor> random_tensors() {
   std::vector<Tensor> state = random_state();
-  return {{"random.seed", state[0]}, {"random.counter", state[1]}};
+  return {
+      {"random.seed",    state[0]},
+      {"random.counter", state[1]}
+  };
 }
 
 void restore(Run& run, const Checkpoint& saved, const std::string& path) {
@@ -224,28 +227,29 @@ int run_train(const Words& words) {
   return 0;
 }
 
+// clang-format off
 constexpr Option options[] = {
-    {"data",       "PATH",
-     "mnist: folder of the idx files (none: built-in digits); cifar: folder of "
-     ".bin files; gpt: a text file"                                                             },
-    {"device",     "NAME", "where to compute (`mote devices`)"                                  },
-    {"steps",      "N",    "how many steps"                                                     },
-    {"epochs",     "X",    "how often to go through the data, instead of --steps"               },
-    {"batch",      "N",    "examples of a step"                                                 },
-    {"lr",         "X",    "the highest learning rate of the schedule"                          },
-    {"seed",       "N",    "of the weights and the order of examples"                           },
-    {"layers",     "N",    "gpt: blocks"                                                        },
-    {"heads",      "N",    "gpt: attention heads of a block"                                    },
-    {"width",      "N",    "gpt: features"                                                      },
-    {"context",    "N",    "gpt: characters seen at once"                                       },
-    {"dropout",    "X",    "gpt: the part of features left out at random"                       },
-    {"out",        "FILE", "keep the result in this checkpoint (safetensors)"                   },
-    {"save-every", "N",    "write the checkpoint after every N steps as well"                   },
-    {"resume",     "FILE", "go on from this checkpoint"                                         },
+    {"data",       "PATH", "mnist: folder of the idx files (none: built-in digits); cifar: folder "
+                           "of .bin files; gpt: a text file"},
+    {"device",     "NAME", "where to compute (`mote devices`)"},
+    {"steps",      "N",    "how many steps"},
+    {"epochs",     "X",    "how often to go through the data, instead of --steps"},
+    {"batch",      "N",    "examples of a step"},
+    {"lr",         "X",    "the highest learning rate of the schedule"},
+    {"seed",       "N",    "of the weights and the order of examples"},
+    {"layers",     "N",    "gpt: blocks"},
+    {"heads",      "N",    "gpt: attention heads of a block"},
+    {"width",      "N",    "gpt: features"},
+    {"context",    "N",    "gpt: characters seen at once"},
+    {"dropout",    "X",    "gpt: the part of features left out at random"},
+    {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
+    {"save-every", "N",    "write the checkpoint after every N steps as well"},
+    {"resume",     "FILE", "go on from this checkpoint"},
     {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from"},
-    {"plot",       "FILE", "draw the loss curve (SVG)"                                          },
-    {"json",       "",     "print the result as JSON"                                           },
+    {"plot",       "FILE", "draw the loss curve (SVG)"},
+    {"json",       "",     "print the result as JSON"},
 };
+// clang-format on
 
 }  // namespace
 
@@ -255,8 +259,6 @@ const Command mote::train_command = {
     "train a network",
     options,
     run_train,
-    "Ctrl-C saves a checkpoint and says how to go on. A run that goes on from "
-    "a checkpoint has its\n"
-    "settings, unless they are given anew, and ends bit by bit where it would "
-    "have ended without\n"
-    "the stop. Results go to stdout, progress to stderr."};
+    "Ctrl-C saves a checkpoint and says how to go on. A run that goes on from a checkpoint\n"
+    "has its settings, unless they are given anew, and ends bit by bit where it would have\n"
+    "ended without the stop. Results go to stdout, progress to stderr."};

@@ -33,6 +33,12 @@ Contents parse_zip(const File& file) {
   return entries.empty() || others ? list_files("zip", entries) : parse_npz(file);
 }
 
+struct Format {
+  const char* name;
+  bool (*recognises)(const File& file);
+  Contents (*parse)(const File& file);
+};
+// In the order they are tried.
 constexpr Format rows[] = {
     {"gguf",               is_gguf,                                              parse_gguf       },
     {"npy",                is_npy,                                               parse_npy        },
@@ -105,8 +111,6 @@ std::vector<NamedTensor> load_by(Contents (*parse)(const File&), const std::stri
 }
 
 }  // namespace
-
-std::span<const Format> formats() { return rows; }
 
 Contents parse_any(const File& file, uint64_t limit) {
   const File inner = unpacked(file, limit);

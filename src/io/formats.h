@@ -1,6 +1,6 @@
-// The file formats mote reads. A format is one row of a table: how it is recognised, and a parser
-// from bytes to a list of what they hold. Parsers make no tensors and copy no data, so a parser can
-// be fuzzed by itself; making the tensors is the same for all.
+// The file formats mote reads. A format is one row of a table (formats.cpp): how it is recognised,
+// and a parser from bytes to a list of what they hold. Parsers make no tensors and copy no data;
+// making the tensors is the same for all.
 #pragma once
 #include <mote/io.h>
 
@@ -30,15 +30,7 @@ struct Contents {
   std::vector<FileInfo::Part> parts;  // these
 };
 
-struct Format {
-  const char* name;
-  bool (*recognises)(const File& file);  // by content; must not throw
-  Contents (*parse)(const File& file);
-};
-
-// In the order they are tried.
-std::span<const Format> formats();
-
+// By content; never throw.
 bool is_safetensors(const File& file);
 bool is_npy(const File& file);
 bool is_gguf(const File& file);

@@ -115,7 +115,8 @@ class Printer {
     append(out_, n->dtype);
     const uint32_t listed = symbolic_entries(n);
     for (uint32_t i = 0; i + listed < n->nsrc; ++i) append(out_, ' '), source(n->sources[i]);
-    if (row(n->op).arg == ArgKind::Int) append(out_, text(" [", n->arg.i, "]"));
+    if (row(n->op).arg == ArgKind::Int && (n->arg.i || !may_omit_list(n->op)))
+      append(out_, text(" [", n->arg.i, "]"));
     if (row(n->op).arg == ArgKind::Object) list(n, n->nsrc - listed);
     if (row(n->op).arg == ArgKind::Handle)
       append(out_, text(" #", n->arg.storage->id, " of ", n->arg.storage->count));
@@ -317,8 +318,8 @@ class Parser {
     }
     require(!*fields, "the list of ", name(op), " is too short");
     if (row(op).arg == ArgKind::Int) {
-      require(ints.size() == 1, name(op), " takes one number");
-      return Arg::of(ints[0]);
+      require(ints.size() == listed, name(op), " takes one number");
+      return listed ? Arg::of(ints[0]) : Arg{};
     }
     return Arg::of(intern_arg(ints, accept('"') ? quoted() : std::string()));
   }

@@ -15,6 +15,7 @@ struct Target {
   int vector_registers = 16;
   bool fma = false;
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
+  int64_t cache_bytes = 8 << 20;  // the last cache before main memory
   int max_buffers = 64;        // arguments of one kernel
   int max_ops = 1000;          // size of one kernel's expression
   uint32_t dtypes = ~0u;       // bit per DType that the target computes with

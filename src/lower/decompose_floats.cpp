@@ -185,7 +185,7 @@ class FloatCarrier {
     for (Node* s : n->src()) src.push_back(at(UOp(s)));
     const DType d = n->src(1)->dtype;
     if (src[0]->dtype != src[1]->dtype) src[1] = encoded(src[1], d);
-    return make(Op::Store, DType::none, src);
+    return make(Op::Store, DType::none, src, n->arg);
   }
   UOp reduced(UOp n) const {
     const Op op = static_cast<Op>(n->ints(0));

@@ -264,7 +264,7 @@ class WordSplitter {
     for (Node* s : n->src()) src.push_back(at(UOp(s)).lo);
     if (n->is(Op::Store)) {
       src[1] = cast(src[1], DType::i32);
-      return make(Op::Store, DType::none, src);
+      return make(Op::Store, DType::none, src, n->arg);
     }
     UOp word = make(n->op, DType::i32, src, n->arg);
     return n->is(Op::Load) ? position(word) : word;

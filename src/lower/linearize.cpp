@@ -375,7 +375,7 @@ class Linearizer {
     for (Node* n : s->src()) src.push_back(UOp(done_.at(n)));
     uint64_t slots = 0;
     for (UOp r : loops_of(end)) slots |= 1ull << range_slot(r);
-    home(slots)->stores.push_back(make(Op::Store, DType::none, src));
+    home(slots)->stores.push_back(make(Op::Store, DType::none, src, s->arg));
   }
 
   void flatten(Block* root, std::vector<UOp>& out) {

@@ -46,9 +46,9 @@ UOp insert_loads(UOp body) {
     UOp place = n->src(0);
     Gated g = split_gate(UOp(done.at(place->src(1).get())));
     UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
-    done[n.get()] = (g.valid->is_const(1) ? make(Op::Store, DType::none, {at, UOp(src[1])})
-                                          : make(Op::Store, DType::none, {at, UOp(src[1]), g.valid}))
-                        .get();
+    std::vector<UOp> parts{at, UOp(src[1])};
+    if (!g.valid->is_const(1)) parts.push_back(g.valid);
+    done[n.get()] = make(Op::Store, DType::none, parts, n->arg).get();
   }
   return done.at(body.get());
 }

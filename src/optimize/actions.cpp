@@ -12,7 +12,7 @@
 namespace mote {
 
 static constexpr const char* kind_names[] = {"split", "merge", "order",
-                                             "thread", "block", "skip", "stage"};
+                                             "thread", "block", "skip", "stream", "stage"};
 
 static bool has_amount(Action::Kind kind) {
   return kind == Action::Split || kind == Action::Merge;
@@ -310,11 +310,30 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
   return simplify(substitute(body, whole));
 }
 
+UOp apply_stream(UOp body, int param, std::string* refused) {
+  std::vector<std::pair<UOp, UOp>> map;
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
+    for (Node* r : n->src(1)->src())
+      if (r->op == Op::Range && range_role(UOp(r)) == Role::Block)
+        return refuse(refused, "sums wait there between blocks");
+    map.emplace_back(n, make(Op::Store, DType::none, {n->src(0), n->src(1)}, Arg::of(int64_t{1})));
+  }
+  if (map.empty()) return refuse(refused, text("nothing is stored to ", param));
+  for (UOp n : toposort(body))
+    for (Node* s : n->src())
+      if (s->op == Op::Index && UOp(s)->src(0)->is(Op::Param) && UOp(s)->src(0)->ints(0) == param &&
+          !n->is(Op::Store))
+        return refuse(refused, "it is read too");
+  return substitute(body, map);
+}
+
 }  // namespace
 
 UOp apply(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
+  if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Thread) return apply_thread(body, r, refused);

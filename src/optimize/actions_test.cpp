@@ -87,7 +87,7 @@ TEST_SUITE("actions") {
   }
 
   TEST_CASE("lists print and parse back, and bad text is an error") {
-    const char* text = "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; split 4 16 lane";
+    const char* text = "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; stage sum 3 1; skip 4; stream 0; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1"})
@@ -149,6 +149,9 @@ TEST_SUITE("actions") {
     CHECK(reason("block 0") == "not a reduce loop");
     CHECK(reason("stage 0 0 1") == "the memory is written by this kernel");
     CHECK(reason("stage 1 1") == "no read of 1 depends on all of these");
+    CHECK(reason("skip 2") == "what is folded has no gate");
+    CHECK(reason("stream 1") == "nothing is stored to 1");
+    CHECK(reason("stage sum 2") == "the sum does not depend on all of these");
     CHECK(reason("stage 1 0 0") == "slot 0 twice");
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;

@@ -17,16 +17,17 @@ class Chooser : Sketch {
 
   std::vector<Action> run() {
     merge_ranges();
-    if (!tile_contraction(*this)) {
+    if (!tile_contraction(*this) && !transpose_squares()) {
       choose_lanes();
       if (!sweep_rows()) choose_tile();
     }
+    stream_stores();
     choose_thread();
     return std::move(actions);
   }
 
  private:
-  static constexpr int64_t kFarBytes = 1024;
+  static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
   std::vector<int> lanes_;  // slots
 
   // Ranges that some value depends on together with a lane.
@@ -101,6 +102,52 @@ class Chooser : Sketch {
     for (int64_t f : wanted)
       if (n % f == 0 && n >= f) return f;
     return 1;
+  }
+
+  // What is stored along one axis and read along another: squares of both, turned in registers.
+  bool transpose_squares() {
+    if (!reduces.empty()) return false;
+    UOp stored, read;
+    bool across = false;
+    for (UOp r : outputs)
+      for (const Access& a : accesses)
+        if (stride_of(a.position, r) == 1) (a.store ? stored : read) = r;
+    if (!stored || !read || stored == read) return false;
+    for (const Access& a : accesses) {
+      const std::optional<int64_t> step = stride_of(a.position, stored);
+      if (!step || a.gated || (*step > 1 && stride_of(a.position, read) != 1)) return false;
+      across |= *step > 1;
+    }
+    int64_t width = lanes();
+    while (width > 2 && size(read) % width) width /= 2;
+    if (!across || width < 4 || size(stored) < width) return false;
+    const int rows = range_slot(stored), columns = range_slot(read);
+    Sketch trial = *this;
+    if (trial.split(rows, width, Role::Lane) < 0 || trial.split(columns, width, Role::Upcast) < 0)
+      return false;
+    // Few rows of what is read at a time, a long piece of each.
+    const int64_t squares = size(read) / width, piece = kPiece / width;
+    if (squares % piece == 0 && squares > piece && trial.range_of(rows)) {
+      const int inner = trial.split(columns, piece, Role::Loop);
+      trial.act({Action::Order, columns, 0, Role::Loop, {rows, inner}});
+    } else if (trial.range_of(rows) && trial.range_of(columns) && columns < rows) {
+      trial.act({Action::Order, rows, 0, Role::Loop, {columns}});
+    }
+    take(trial);
+    return true;
+  }
+
+  // Outputs that no cache holds.
+  void stream_stores() {
+    std::vector<int> large;
+    for (Node* end : body->src()) {
+      UOp memory = UOp(end)->src(0)->src(0)->src(0);
+      double bytes = static_cast<double>(size_of(memory->dtype));
+      for (Node* r : end->src().subspan(1)) bytes *= static_cast<double>(size(UOp(r)));
+      if (bytes > static_cast<double>(target.cache_bytes))
+        large.push_back(static_cast<int>(memory->ints(0)));
+    }
+    for (int param : large) act({Action::Stream, param});
   }
 
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, so that

@@ -13,6 +13,7 @@
 //   block 2              the reduce range of slot 2 becomes a loop among those of the output, which
 //                        holds the sums between its blocks; `order` gives it its place
 //   skip 6               the reduce range of slot 6 is empty where the gate of what it folds is false
+//   stream 0             stores to Param 0 go past the caches
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is kept
 //                        in local memory over copies of the ranges of slots 5 and 3, row-major in
 //                        this order; the copies take the next slots
@@ -30,9 +31,9 @@
 namespace mote {
 
 struct Action {
-  enum Kind : uint8_t { Split, Merge, Order, Thread, Block, Skip, Stage } kind = Split;
+  enum Kind : uint8_t { Split, Merge, Order, Thread, Block, Skip, Stream, Stage } kind = Split;
   static constexpr int kSum = -1;
-  int slot = 0;                // of Stage: the Param's, or kSum
+  int slot = 0;                // of Stage and Stream: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage, and of Order all but the first

@@ -52,6 +52,7 @@ class Expander {
     TileSet linear;         // ranges that only move the address by a constant
     TileSet position_open;  // the others the position depends on
     int lanes;              // of the statement
+    bool streamed;
     bool lane_step_known;
     int64_t lane_step;
   };
@@ -69,6 +70,7 @@ class Expander {
              all & ~steps.nonlinear,
              all & steps.nonlinear,
              tiles_.lanes(tiles_.of(statement)),
+             statement->is(Op::Store) && statement->arg.i == 1,
              true,
              0};
     if (TileSet lane = tiles_.lane(tiles_.of(statement))) {
@@ -285,7 +287,7 @@ class Expander {
       offset += steps.of(t) * at[static_cast<size_t>(t)];
     }
     if (lane && !vector) offset += a.lane_step * *lane;
-    return {addresses[k], offset, a.slot, a.dtype};
+    return {addresses[k], offset, a.slot, a.dtype, a.streamed};
   }
 
   Value gate_lane(const Value& gate, int lane) {

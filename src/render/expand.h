@@ -30,6 +30,7 @@ struct Place {
   int64_t offset = 0;
   int slot = 0;
   DType dtype = DType::none;
+  bool streamed = false;  // stored past the caches, where its address allows
 };
 
 // A target language. Functions that return a Value write its definition first.

@@ -173,7 +173,29 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 21 * 32), j * 21 + i, a, {i, j});
         },
         {"split 0 4 lane; split 1 4 upcast", "split 1 8 lane; split 0 8 upcast",
-         "split 1 4 lane; split 0 7 upcast", "split 0 8 lane; split 1 16 upcast"});
+         "split 1 4 lane; split 0 7 upcast", "split 0 8 lane; split 1 16 upcast",
+         "split 0 4 lane; split 1 4 upcast; stream 0", "stream 0"});
+  }
+
+  // A gradient of a window: where the window does not reach nothing is added.
+  TEST_CASE("a gated sum whose loop is skipped, kept along other lanes and copied") {
+    check_kernel(
+        [] {
+          UOp b = range(0, index(6), Role::Loop), c = range(1, index(16), Role::Loop),
+              x = range(2, index(12), Role::Loop), t = range(3, index(3), Role::Reduce),
+              o = range(4, index(8), Role::Reduce);
+          UOp inside = logical_not(lt(x, t)) & lt(x, t + 10);
+          auto gated_at = [&](UOp at) { return where(inside, at, invalid()); };
+          UOp g = read(param(1, DType::f32, 480), gated_at(b * 80 + o * 10 + x - t));
+          UOp w = read(param(2, DType::f32, 384), gated_at(o * 48 + c * 3 + t));
+          UOp value = where(inside, g * w, constant(DType::f32, 0));
+          return kernel(param(0, DType::f32, 6 * 16 * 12), b * 192 + c * 12 + x,
+                        sum(value, {t, o}), {b, c, x});
+        },
+        {"skip 4", "skip 4; stage sum 0 1; split 5 3 upcast; split 6 8 lane; order 2 0 1",
+         "skip 4; stage sum 0 1; split 5 2 upcast; split 6 4 lane; stage 2 6 3 4 8",
+         "stage sum 2 1; split 2 4 lane; split 1 4 upcast; split 5 6 upcast; split 6 16 lane",
+         "skip 4; block 3; order 3 0 1"});
   }
 
   TEST_CASE("a padded window and its gates") {

@@ -87,6 +87,24 @@ const char* infix(Op op) {
   return "";
 }
 
+// Only aligned vectors can be stored past the caches, and only some compilers know how.
+constexpr const char* streaming = R"(
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if __has_builtin(__builtin_nontemporal_store)
+#define store_past_caches(type, any, at, value)                            \
+  do {                                                                     \
+    if ((__UINTPTR_TYPE__)(at) % sizeof(type) == 0)                        \
+      __builtin_nontemporal_store(value, (type*)(at));                     \
+    else                                                                   \
+      *(any*)(at) = value;                                                 \
+  } while (0)
+#else
+#define store_past_caches(type, any, at, value) *(any*)(at) = value
+#endif
+)";
+
 class CWriter : public Writer {
  public:
   Value literal(const Scalar& s, int lanes) override {
@@ -239,7 +257,11 @@ class CWriter : public Writer {
       return;
     }
     const std::string when = gate ? text("if (", gate->text, ") ") : "";
-    if (v.lanes == 1)
+    if (place.streamed && v.lanes > 1) {
+      streams_ = true;
+      line(when, "store_past_caches(", use(d, v.lanes), ", ", memory(d, v.lanes), ", ",
+           place.address, " + ", place.offset, ", ", v.text, ");");
+    } else if (v.lanes == 1)
       line(when, place.address, "[", place.offset, "] = ", v.text, ";");
     else
       line(when, "*(", memory(d, v.lanes), "*)(", place.address, " + ", place.offset,
@@ -249,9 +271,11 @@ class CWriter : public Writer {
   std::string function(const std::string& name) const {
     std::string out;
     for (auto [lanes, dtype, unaligned] : types_) out += type_definition(dtype, lanes, unaligned);
+    if (streams_) out += streaming;
     out += text("\n__attribute__((visibility(\"default\")))\nvoid ", name,
                 "(void** buffers, const i64* vars, i64 begin, i64 end) {\n");
     for (int slot : slots_) out += text("  void* restrict p", slot, " = buffers[", slot, "];\n");
+    if (streams_) return out + entry_ + body_ + "  __sync_synchronize();\n}\n";
     return out + entry_ + body_ + "}\n";
   }
 
@@ -385,6 +409,7 @@ class CWriter : public Writer {
   }
 
   std::string entry_, body_;
+  bool streams_ = false;
   int next_ = 0, loops_made_ = 0, depth_ = 1;
   std::set<int> slots_;
   std::set<TypeKey> types_{

@@ -295,7 +295,8 @@ class LlvmWriter : public Writer {
       line("br i1 ", gate->text, ", label %write", id, ", label %skip", id);
       start_block(text("write", id));
     }
-    line("store ", typed(v), ", ptr ", at, ", align 1");
+    if (place.streamed && v.lanes > 1) store_past_caches(v, at);
+    else line("store ", typed(v), ", ptr ", at, ", align 1");
     if (gate) {
       line("br label %skip", id);
       start_block(text("skip", id));
@@ -313,9 +314,10 @@ class LlvmWriter : public Writer {
       out += text("  %p", slot, ".at = getelementptr ptr, ptr %buffers, i64 ", slot, "\n");
       out += text("  %p", slot, " = load ptr, ptr %p", slot, ".at\n");
     }
-    out += body_ + "  ret void\n}\n\n";
+    out += body_ + (streams_ ? "  fence seq_cst\n" : "") + "  ret void\n}\n\n";
     for (const std::string& d : declarations_) out += "declare " + d + "\n";
     if (!declarations_.empty()) out += "\n";
+    if (streams_) out += "!0 = !{i32 1}\n";
     return out + text("attributes #0 = { nounwind \"prefer-vector-width\"=\"", vector_bytes * 8,
                       "\" \"no-trapping-math\"=\"true\" }\n");
   }
@@ -356,6 +358,19 @@ class LlvmWriter : public Writer {
     if (p.offset == 0) return p.address;
     return pointer("getelementptr ", type_name(memory_type(p.dtype)), ", ptr ", p.address, ", i64 ",
                    p.offset);
+  }
+
+  // Only aligned vectors can be; memory need not be.
+  void store_past_caches(const Value& v, const std::string& at) {
+    streams_ = true;
+    const int bytes = row(v.dtype).bytes * v.lanes;
+    const Value word = define(DType::i64, 1, "ptrtoint ptr ", at, " to i64");
+    const Value rest = define(DType::i64, 1, "and i64 ", word.text, ", ", bytes - 1);
+    open_if(define(DType::boolean, 1, "icmp eq i64 ", rest.text, ", 0"));
+    line("store ", typed(v), ", ptr ", at, ", align ", bytes, ", !nontemporal !0");
+    open_else();
+    line("store ", typed(v), ", ptr ", at, ", align 1");
+    close_if();
   }
 
   // An intrinsic whose sources and result have one type.
@@ -432,6 +447,7 @@ class LlvmWriter : public Writer {
   }
 
   const bool fma_;
+  bool streams_ = false;
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;
   std::vector<Loop> open_;

@@ -30,8 +30,7 @@ class Builder {
   Drawn drawn_;
 
   UOp holder_param(const Holder& h) {
-    const PlannedBuffer& b = draft_.buffers[static_cast<size_t>(h.buffer)];
-    return param(drawn_.holders.id(h), b.dtype, b.count);
+    return drawn_.holders.param_of(h, draft_.buffers[static_cast<size_t>(h.buffer)]);
   }
 
   UOp read(UOp n, const Request& r) {

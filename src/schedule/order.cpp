@@ -41,8 +41,7 @@ class Orderer {
   DrawnKernel& kernel(int k) { return d_.kernels[static_cast<size_t>(k)]; }
 
   UOp holder_param(const Holder& h) {
-    const PlannedBuffer& b = d_.buffers[static_cast<size_t>(h.buffer)];
-    return param(d_.holders.id(h), b.dtype, b.count);
+    return d_.holders.param_of(h, d_.buffers[static_cast<size_t>(h.buffer)]);
   }
 
   std::vector<int> holders_in(const DrawnKernel& k) {

@@ -132,9 +132,17 @@ class Holders {
     return by_buffer_[buffer].back();
   }
   const Holder& operator[](size_t id) const { return list_[id]; }
+  // The Param that stands for it; b is its buffer.
+  UOp param_of(const Holder& h, const PlannedBuffer& b) {
+    auto at = static_cast<size_t>(id(h));
+    if (params_.size() <= at) params_.resize(at + 1);
+    if (!params_[at]) params_[at] = param(static_cast<int>(at), b.dtype, b.count);
+    return params_[at];
+  }
 
  private:
   std::vector<Holder> list_;
+  std::vector<UOp> params_;  // by id, once asked for
   std::vector<std::vector<int>> by_buffer_;
 };
 struct Drawn {

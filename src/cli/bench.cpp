@@ -1,0 +1,54 @@
+// `mote bench`: which part is asked for.
+#include "cli/bench.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "cli/commands.h"
+
+namespace mote {
+
+namespace {
+
+constexpr Option options[] = {
+    {"json", "", "print JSON"},
+    {"check", "", "exit with 1 where a bar is missed"},
+    {"row", "NAME", "host: measure one row in this process"},
+    {"tinygrad", "CHECKOUT", "host: also run tinygrad's MNIST step on its NULL device"},
+    {"threads", "N", "cpu: threads of both sides (1)"},
+    {"only", "TEXT", "cpu: rows whose names contain this, or one of several, with commas between"},
+    {"seconds", "X", "cpu: about how long all rows take together (120)"}};
+
+int run_bench(const Words& words) {
+  const bool host = words.operand(0) == "host";
+  for (const Option& o : options)
+    check(!words.has(o.name) || !o.meaning.starts_with(host ? "cpu:" : "host:"), "[bench] --",
+          o.name, " is no option of `bench ", words.operand(0), "`");
+  return host ? bench_host(words) : bench_cpu(words);
+}
+
+}  // namespace
+
+std::string own_path() {
+  std::string self(4096, '\0');
+  ssize_t n = readlink("/proc/self/exe", self.data(), self.size());
+  self.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return self;
+}
+
+std::string tool_path(const std::string& name) {
+  std::string self = own_path();
+  return self.substr(0, self.rfind('/')) + "/../tools/" + name;
+}
+
+constexpr char more[] =
+    "host: the time from tensor calls to kernel text, of known models, against bars.\n"
+    "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops in one run; the\n"
+    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n";
+
+const Command bench_command = {
+    "bench", "host|cpu", "host time and CPU kernels, against their bars", options, run_bench, more};
+
+}  // namespace mote

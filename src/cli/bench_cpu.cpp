@@ -1,0 +1,225 @@
+// `mote bench cpu`: both sides of every row in turn, medians, results compared.
+#include "cli/bench_cpu.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "cli/bench.h"
+#include "cli/bench_cpu_peers.h"
+
+namespace mote {
+
+namespace {
+
+using namespace bench;
+
+struct Figures {
+  const Row* row;
+  double flops = 0, bytes = 0;
+  double ms = 0, peer_ms = 0;  // 0: not measured
+  std::string missing;         // why there is no peer
+  std::string wrong;           // what is wrong with our side
+  double ratio() const { return ms > 0 && peer_ms > 0 ? peer_ms / ms : 0; }
+  bool below() const { return !wrong.empty() || (peer_ms > 0 && ratio() < row->bar); }
+};
+
+// ---- timing
+
+double milliseconds(const Run& run, int times) {
+  auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) run();
+  std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  return took.count() / times;
+}
+
+// One side: a sample is a run, or as many as take a millisecond after one that warms up.
+struct Side {
+  Run run;
+  int times = 1;
+  std::vector<double> samples = {};
+
+  explicit Side(const Run& r) : run(r) {
+    const double once = milliseconds(run, 1);
+    times = std::max(1, static_cast<int>(std::ceil(1 / std::max(once, 1e-3))));
+  }
+  void take_sample() {
+    if (times > 1) run();
+    samples.push_back(milliseconds(run, times));
+  }
+  double median() {
+    std::ranges::sort(samples);
+    return samples[samples.size() / 2];
+  }
+};
+
+constexpr size_t kFewest = 5, kMost = 51;
+
+// Workers of the libraries keep spinning for a while after a call.
+void let_others_sleep() {
+  if (thread_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
+
+void measure(const Sides& sides, double seconds, Figures& out) {
+  for (int i = 0; i < 2; ++i) sides.ours();  // called, then captured
+  for (const Run& peer : sides.peers) peer();
+  std::vector<Side> all;
+  let_others_sleep();
+  all.emplace_back(sides.ours);
+  for (const Run& peer : sides.peers) all.emplace_back(peer);
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  size_t rounds = 0;
+  for (; rounds < kFewest || (rounds < kMost && std::chrono::steady_clock::now() < end); ++rounds)
+    for (Side& side : all) {
+      let_others_sleep();
+      side.take_sample();
+    }
+  out.ms = all[0].median();
+  for (size_t i = 1; i < all.size(); ++i) {
+    const double ms = all[i].median();
+    if (out.peer_ms == 0 || ms < out.peer_ms) out.peer_ms = ms;
+  }
+}
+
+Figures run_row(const Row& row, double seconds) {
+  Figures f{&row};
+  try {
+    Sides sides = row.make();
+    f.flops = sides.flops, f.bytes = sides.bytes, f.missing = sides.missing;
+    measure(sides, seconds, f);
+    if (sides.check && !sides.peers.empty()) f.wrong = sides.check();
+  } catch (const std::exception& error) {
+    f.wrong = error.what();
+  }
+  return f;
+}
+
+// ---- output
+
+std::string number_or(double v, int digits, const char* otherwise) {
+  char out[32];
+  std::snprintf(out, sizeof out, "%.*f", digits, v);
+  return v > 0 ? out : otherwise;
+}
+
+void print_header() {
+  std::printf("%-27s %10s %8s %7s  %-26s %10s %6s %5s\n", "row", "ms", "GFLOPS", "GB/s", "peer",
+              "ms", "ratio", "bar");
+}
+
+void print_line(const Figures& f) {
+  auto rate = [&](double work) { return f.ms > 0 ? work / f.ms / 1e6 : 0; };
+  std::printf("%-27s %10s %8s %7s  %-26s %10s %6s %5.2f  %s\n", f.row->name.c_str(),
+              number_or(f.ms, 4, "-").c_str(), number_or(rate(f.flops), 1, "-").c_str(),
+              number_or(rate(f.bytes), 1, "-").c_str(), f.row->peer.c_str(),
+              number_or(f.peer_ms, 4, "-").c_str(), number_or(f.ratio(), 2, "-").c_str(),
+              f.row->bar,
+              !f.wrong.empty()     ? ("FAILED: " + f.wrong).c_str()
+              : !f.missing.empty() ? f.missing.c_str()
+              : f.below()          ? "below"
+                                   : "holds");
+  std::fflush(stdout);
+}
+
+void print_json(const std::vector<Figures>& all) {
+  std::printf("[\n");
+  for (const Figures& f : all) {
+    const bool right = f.wrong.empty() && f.ms > 0;
+    auto value = [&](double v, int digits) { return number_or(right ? v : 0, digits, "null"); };
+    std::printf("  {\"name\": \"%s\", \"ms\": %s, \"gflops\": %s, \"gbs\": %s, \"peer\": \"%s\", "
+                "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %.2f}%s\n",
+                f.row->name.c_str(), value(f.ms, 5).c_str(),
+                value(f.flops / f.ms / 1e6, 3).c_str(), value(f.bytes / f.ms / 1e6, 3).c_str(),
+                f.row->peer.c_str(), value(f.peer_ms, 5).c_str(), value(f.ratio(), 4).c_str(),
+                f.row->bar, &f == &all.back() ? "" : ",");
+  }
+  std::printf("]\n");
+}
+
+void print_summary(const std::vector<Figures>& all, FILE* to) {
+  size_t below = 0, failed = 0, alone = 0;
+  for (const Figures& f : all) {
+    below += f.below();
+    failed += !f.wrong.empty();
+    alone += f.wrong.empty() && f.peer_ms == 0;
+  }
+  std::fprintf(to, "%zu rows, %zu below their bar", all.size(), below);
+  if (failed > 0) std::fprintf(to, ", of which %zu failed", failed);
+  if (alone > 0) std::fprintf(to, ", %zu without a peer", alone);
+  std::fprintf(to, "\n");
+}
+
+// What one thread's multiply-adds reach, and how that grows: two-thread rows count from 1.8 on.
+void print_probe(int threads) {
+  constexpr double kGrowthThatCounts = 1.8;
+  const double one = fma_gflops(1);
+  std::fprintf(stderr, "multiply-adds in registers: %.1f GFLOPS on one thread", one);
+  if (threads > 1) {
+    const double many = fma_gflops(threads);
+    std::fprintf(stderr, ", %.1f on %d: %.2f times%s", many, threads, many / one,
+                 many / one >= kGrowthThatCounts * threads / 2
+                     ? ""
+                     : ", too little for the rows below to count");
+  }
+  std::fprintf(stderr, "\n");
+}
+
+// ---- the command
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  add_matrix_rows(rows);
+  add_stream_rows(rows);
+  add_norm_rows(rows);
+  add_conv_rows(rows);
+  add_copy_rows(rows);
+  return rows;
+}
+
+bool is_among(std::string_view name, std::string_view parts) {
+  for (;;) {
+    const size_t comma = parts.find(',');
+    if (name.find(parts.substr(0, comma)) != name.npos) return true;
+    if (comma == parts.npos) return false;
+    parts.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+int bench_cpu(const Words& words) {
+  const int threads = static_cast<int>(std::max<int64_t>(1, words.integer("threads", 1)));
+  setenv("MOTE_THREADS", std::to_string(threads).c_str(), 1);
+  set_thread_count(threads);
+  set_peer_threads(threads);
+  const bool json = words.has("json");
+  std::vector<Row> rows = all_rows();
+  const std::string only = words.text("only");
+  if (!only.empty()) std::erase_if(rows, [&](const Row& r) { return !is_among(r.name, only); });
+  check(!rows.empty(), "[bench] no row has ", only, " in its name");
+  print_probe(threads);
+  const double seconds = words.number("seconds", 120) / static_cast<double>(rows.size());
+  std::vector<Figures> all;
+  if (!json) print_header();
+  for (const Row& row : rows) {
+    std::fprintf(stderr, "\r\033[K%zu of %zu: %s", all.size() + 1, rows.size(), row.name.c_str());
+    all.push_back(run_row(row, seconds));
+    std::fprintf(stderr, "\r\033[K");
+    if (!json) print_line(all.back());
+    else if (!all.back().wrong.empty())
+      std::fprintf(stderr, "%s FAILED: %s\n", row.name.c_str(), all.back().wrong.c_str());
+  }
+  if (json) print_json(all);
+  print_summary(all, json ? stderr : stdout);
+  const bool failed = std::ranges::any_of(all, [](auto& f) { return !f.wrong.empty(); });
+  const bool below = std::ranges::any_of(all, &Figures::below);
+  return failed || (words.has("check") && below) ? 1 : 0;
+}
+
+}  // namespace mote
