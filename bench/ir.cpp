@@ -116,7 +116,8 @@ void bench_toposort() {
 UOp value_like(int size) {
   UOp memory = param(0, DType::f32, 1 << 20), words = param(1, DType::i32, 1 << 20);
   UOp loop = range(0, index(1 << 20), Role::Loop);
-  UOp f = make(Op::Index, DType::f32, {memory, loop}), n = make(Op::Index, DType::i32, {words, loop});
+  UOp f = make(Op::Index, DType::f32, {memory, loop});
+  UOp n = make(Op::Index, DType::i32, {words, loop});
   for (int i = 0; i < size; ++i) {
     UOp test = lt(n, constant(DType::i32, i * 7 + 3)) | lt(f, constant(DType::f32, 0.5 + i));
     n = n * (n + (i + 1)) + cast(test, DType::i32);

@@ -33,14 +33,18 @@ int main() {
   }
   std::printf("%d calls of the function, errors from %.3f to %.3f\n", calls,
               errors.front().item<float>(), errors.back().item<float>());
-  for (const JitState& s : update.state({{"mean", mean}, {"rate", rate}}))
+  for (const JitState& s : update.state({
+           {"mean", mean},
+           {"rate", rate}
+  }))
     std::printf("%s is read%s\n", s.name.c_str(), s.written ? " and written" : "");
 
   // Sizes that change are variables: one capture serves all of them.
   Variable length("length", 1, 8);
   auto head = jit([&](const Tensor& all, const Sym& n) { return all(Slice(0, n)).sum(); });
   for (int64_t n = 1; n <= 8; n += 2)
-    std::printf("first %lld: %g\n", static_cast<long long>(n), head(x, length.bind(n)).item<float>());
+    std::printf("first %lld: %g\n", static_cast<long long>(n),
+                head(x, length.bind(n)).item<float>());
 
   // What does not fit the capture is an error that says what and where.
   try {

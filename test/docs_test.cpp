@@ -3,6 +3,7 @@
 // out. Blocks marked ir name their stage.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -106,4 +107,20 @@ TEST_CASE("docs: graphs shown are legal") {
     CHECK(print(parse(print(node))) == print(node));
   }
   CHECK(graphs == 2);
+}
+
+TEST_CASE("docs: the map has every folder, and stays a map") {
+  const std::string map = read_file(root + "docs/architecture.md");
+  CHECK(std::count(map.begin(), map.end(), '\n') <= 200);
+  for (const auto& folder : std::filesystem::directory_iterator(root + "src")) {
+    const std::string name = "`" + folder.path().filename().string() + "/`";
+    CHECK_MESSAGE(map.find(name) != std::string::npos, "architecture.md lacks ", name);
+  }
+}
+
+TEST_CASE("docs: examples are short") {
+  for (const auto& example : std::filesystem::directory_iterator(root + "examples")) {
+    const std::string text = read_file(example.path());
+    CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') < 100, example.path());
+  }
 }

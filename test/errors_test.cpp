@@ -66,12 +66,16 @@ const Misuse creation[] = {
      "[from_data] the shape (2, 2) holds 4 elements, got 3 «HERE»"},
     {[] { tensor({{1, 2}, {3}}); },
      "[tensor] rows must be of one length, got 2 and 1 elements «HERE»"},
+    {[] { tensor({{1, 2}, 3}); },
+     "[tensor] a list holds numbers and lists «HERE»"},
     {[] { zeros({2}, {.device = "TOASTER"}); },
      "[device] there is no device TOASTER; there are CPU, NULL, INTERP, INTERP_PROGRAM, "
      "DISK, LATE, NARROW "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
      "[device] 'CPU:x' is no device name; write for example CPU or CPU:1 «HERE»"},
+    {[] { zeros({2}, {.device = "CPU:99999999999999999999"}); },
+     "[device] the number in 'CPU:99999999999999999999' is too large «HERE»"},
     {[] { set_default_device(""); },
      "[set_default_device] needs a name, for example CPU «HERE»"},
     {[] { from_blob(nullptr, {4}, float32); },
@@ -94,6 +98,99 @@ const Misuse creation[] = {
      "[shape] needs sizes known as numbers, got the symbolic shape (n, 2) «HERE»"},
     {[] { zeros({Variable("n", 0, 8), 2}); },
      "[zeros] the shape (n, 2) has a symbolic size that may be below 1 «HERE»"},
+};
+
+const Misuse limits[] = {
+    {[] { zeros({int64_t{1} << 62}).realize(); },
+     "[realize] a size of 4611686018427387904 x 4 is too large «HERE»"},
+    {[] { ones({int64_t{1} << 61}).nbytes(); },
+     "[nbytes] a size of 2305843009213693952 x 4 is too large «HERE»"},
+    {[] { zeros({int64_t{1} << 62, 2}); },
+     "[zeros] the shape (4611686018427387904, 2) has too many elements «HERE»"},
+    {[] { ones({1}, {.device = "INTERP"}).realize().expand({int64_t{1} << 62}).sum().realize(); },
+     "[realize] a size of 4611686018427387904 x 4 is too large «HERE»"},
+    {[] { float f; from_blob(&f, {int64_t{1} << 62}, float32); },
+     "[from_blob] a size of 4611686018427387904 x 4 is too large «HERE»"},
+    {[] { ones({1}).expand({int64_t{1} << 40, int64_t{1} << 40}); },
+     "[expand] the shape (1099511627776, 1099511627776) has too many elements «HERE»"},
+    {[] { eye(int64_t{1} << 33); },
+     "[eye] the shape (8589934592, 8589934592) has too many elements «HERE»"},
+    {[] { ones({int64_t{1} << 32}).outer(ones({int64_t{1} << 32})); },
+     "[outer] the shape (4294967296, 4294967296) has too many elements «HERE»"},
+    {[] { Tensor a = ones({int64_t{1} << 62}); cat({a, a, a}); },
+     "[cat] a size of 4611686018427387904 + 4611686018427387904 is too large «HERE»"},
+    {[] { arange(1e30); },
+     "[arange] from 0 to 1e+30 there are too many steps of 1 «HERE»"},
+    {[] { arange(INT64_MIN, INT64_MAX); },
+     "[arange] from -9.22337204e+18 to 9.22337204e+18 there are too many steps of 1 «HERE»"},
+    {[] { zeros({0, 5}).reshape({0, INT64_MAX, 2}); },
+     "[reshape] a size of 2 x 9223372036854775807 is too large «HERE»"},
+    {[] { arange(3).narrow(0, 1, INT64_MAX); },
+     "[narrow] from 1 there are no 9223372036854775807 elements on an axis of size 3 «HERE»"},
+    {[] { arange(3).pad({INT64_MIN, 0}); },
+     "[pad] a size of -9223372036854775808 x -1 is too large «HERE»"},
+    {[] { ones({4}).pad({INT64_MAX, INT64_MAX}); },
+     "[pad] a size of 4 + 9223372036854775807 is too large «HERE»"},
+    {[] { ones({1, 4, 2, 2}).pixel_shuffle(int64_t{1} << 32); },
+     "[pixel_shuffle] a size of 4294967296 x 4294967296 is too large «HERE»"},
+    {[] { ones({1, 1, 4}).conv1d(ones({1, 1, 3}), {}, {.dilation = INT64_MAX}); },
+     "[conv1d] a size of 9223372036854775807 x 2 is too large «HERE»"},
+    {[] { ones({1, 1, 4}).conv_transpose1d(ones({1, 1, 2}), {}, {.stride = INT64_MAX}); },
+     "[conv_transpose1d] the shape (1, 1, 4, 9223372036854775807) has too many elements «HERE»"},
+    {[] { ones({1, 1, 4}).max_pool1d(2, {.dilation = INT64_MAX}); },
+     "[max_pool1d] a size of 9223372036854775807 + 1 is too large «HERE»"},
+    {[] { ones({1, 1, 4}).interpolate({.scale_factor = 1e30}); },
+     "[interpolate] the shape (1, 1, 9223372036854775807, 4) has too many elements «HERE»"},
+    {[] { tensor({INT64_MAX}).one_hot(); },
+     "[one_hot] a size of 9223372036854775807 + 1 is too large «HERE»"},
+    {[] { ones({3}).split({INT64_MAX, INT64_MAX}); },
+     "[split] a size of 9223372036854775807 + 9223372036854775807 is too large «HERE»"},
+};
+
+const Misuse variables[] = {
+    {[] { arange(5)(Variable("n", 0, 10).bind(7)); },
+     "[index] index n = 7 is out of range for axis 0 of size 5 «HERE»"},
+    {[] { arange(5)(Variable("n", 0, int64_t{1} << 40).bind(int64_t{1} << 38)); },
+     "[index] index n = 274877906944 is out of range for axis 0 of size 5 «HERE»"},
+    {[] { arange(5)(Variable("n", 0, 10)); },
+     "[index] index n (0 to 10) is out of range for axis 0 of size 5 «HERE»"},
+    {[] { arange(5)(Variable("n", 0, 10).bind(7)) = 3; },
+     "[index] index n = 7 is out of range for axis 0 of size 5 «HERE»"},
+    {[] { arange(5).narrow(0, Variable("n", 1, 10).bind(4), 3); },
+     "[narrow] from n = 4 there are no 3 elements on an axis of size 5 «HERE»"},
+    {[] { arange(5).narrow(0, 0, Variable("n", 1, 10)); },
+     "[narrow] from 0 there are no n (1 to 10) elements on an axis of size 5 «HERE»"},
+    {[] { arange(5).shrink({0}, {Variable("n", 1, 10).bind(7)}); },
+     "[shrink] cannot cut (0) to (n) out of shape (5) «HERE»"},
+    {[] { arange(20)(Slice(Variable("n", 1, 10).bind(7), Variable("m", 1, 10).bind(3))); },
+     "[index] a slice of symbolic sizes must not be empty, got -4 elements from n = 7 «HERE»"},
+    {[] { arange(5)(Slice(Variable("n", 0, 10).bind(7), None)); },
+     "[index] a slice of symbolic sizes must not be empty, got -2 elements from n = 7 «HERE»"},
+    {[] { arange(20)(Slice(Variable("n", -3, 3).bind(-1), None)); },
+     "[index] the slice bound n = -1 is negative; only numbers count from the end «HERE»"},
+    {[] { arange(Variable("n", 0, 3)); },
+     "[arange] the shape (n) has a symbolic size that may be below 1 «HERE»"},
+    {[] { ones({Variable("n", 1, 4)}).to_vector<float>(); },
+     "[to_vector] the size n in the shape (n) has no value; bind its variables «HERE»"},
+};
+
+const Misuse questions[] = {
+    {[] { Tensor().dtype(); },
+     "[dtype] the tensor is undefined «HERE»"},
+    {[] { Tensor().device(); },
+     "[device] the tensor is undefined «HERE»"},
+    {[] { Tensor().dim(); },
+     "[dim] the tensor is undefined «HERE»"},
+    {[] { Tensor().numel(); },
+     "[numel] the tensor is undefined «HERE»"},
+    {[] { Tensor().sizes(); },
+     "[sizes] the tensor is undefined «HERE»"},
+    {[] { Tensor().nbytes(); },
+     "[nbytes] the tensor is undefined «HERE»"},
+    {[] { Tensor().is_contiguous(); },
+     "[is_contiguous] the tensor is undefined «HERE»"},
+    {[] { Tensor().is_floating_point(); },
+     "[is_floating_point] the tensor is undefined «HERE»"},
 };
 
 const Misuse elementwise[] = {
@@ -129,6 +226,8 @@ const Misuse elementwise[] = {
      "[pow] integers have no whole power of -1; cast to a float first «HERE»"},
     {[] { zeros({2}).gelu("fast"); },
      "[gelu] approximate is none or tanh, got fast «HERE»"},
+    {[] { zeros({2}).gelu(nullptr); },
+     "[gelu] approximate is null «HERE»"},
     {[] { zeros({2, 3}).glu(); },
      "[glu] needs an axis of even size, got shape (2, 3) and axis -1 «HERE»"},
     {[] { zeros({2, 3}).prelu(zeros({2})); },
@@ -138,8 +237,10 @@ const Misuse elementwise[] = {
 };
 
 const Misuse conversions[] = {
-    {[] { zeros({2}).bitcast(float64); },
-     "[bitcast] bits of f32 cannot be read as f64: the sizes differ «HERE»"},
+    {[] { zeros({3}).bitcast(float64); },
+     "[bitcast] shape (3) has no last axis that 2 divides «HERE»"},
+    {[] { zeros({}).bitcast(uint8); },
+     "[bitcast] a tensor without axes cannot become 4 elements «HERE»"},
     {[] { zeros({2}, DType::boolean).bitcast(uint8); },
      "[bitcast] bits of bool cannot be read as u8 «HERE»"},
     {[] { zeros({2}).to(DType::none); },
@@ -232,6 +333,8 @@ const Misuse movement[] = {
      "[pad] mode reflect cannot add 3 and 0 to an axis of size 3 «HERE»"},
     {[] { zeros({2, 3}).pad({1, 1}, "mirror"); },
      "[pad] the mode is constant, reflect, replicate or circular, got mirror «HERE»"},
+    {[] { zeros({2, 3}).pad({1, 1}, nullptr); },
+     "[pad] the mode is null «HERE»"},
     {[] { zeros({2, 3}).pad({-3, -3}); },
      "[pad] amounts -3 and -3 cut more than axis 1 of shape (2, 3) has «HERE»"},
     {[] { zeros({2, 3}).repeat({2}); },
@@ -260,6 +363,8 @@ const Misuse movement[] = {
      "[stack] shapes (2) and (3) differ «HERE»"},
     {[] { meshgrid({zeros({2}), zeros({3})}, "xyz"); },
      "[meshgrid] indexing is ij or xy, got xyz «HERE»"},
+    {[] { meshgrid({zeros({2})}, nullptr); },
+     "[meshgrid] indexing is null «HERE»"},
     {[] { meshgrid({zeros({2, 2})}); },
      "[meshgrid] needs vectors, got shape (2, 2) «HERE»"},
     {[] { broadcast_shapes({{2, 3}, {4}}); },
@@ -531,6 +636,9 @@ const Misuse gradients[] = {
 
 TEST_SUITE("errors") {
   TEST_CASE("of creation") { check_all(creation); }
+  TEST_CASE("of sizes beyond all memory") { check_all(limits); }
+  TEST_CASE("of variables") { check_all(variables); }
+  TEST_CASE("of questions") { check_all(questions); }
   TEST_CASE("of elementwise") { check_all(elementwise); }
   TEST_CASE("of dtype and device") { check_all(conversions); }
   TEST_CASE("of movement") { check_all(movement); }

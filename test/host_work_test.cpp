@@ -41,15 +41,15 @@ EngineCounts work_of_step(int step) {
 }  // namespace
 
 TEST_SUITE("host work") {
-  // The bounds are about a twentieth above what was counted when they were set. A pass that is worth
-  // more may raise them; by accident nothing should.
+  // The bounds are about a twentieth above what was counted when they were set. A pass that is
+  // worth more may raise them; by accident nothing should.
   TEST_CASE("the first training step makes, visits and tries no more than it needs") {
     EngineCounts work = work_of_step(1);
     MESSAGE(work.nodes, " nodes made, ", work.visits, " visited, ", work.attempts,
             " rules tried, ", work.plan_kernels, " kernels");
-    CHECK(work.nodes <= 125'000);
-    CHECK(work.visits <= 1);
-    CHECK(work.attempts <= 1);
+    CHECK(work.nodes <= 150'000);
+    CHECK(work.visits <= 23'200);
+    CHECK(work.attempts <= 47'300);
     CHECK(work.plan_kernels <= 50);
   }
 

@@ -143,7 +143,8 @@ TEST_SUITE("jit") {
       for (int i = 0; i < 6; ++i) {
         for (int k = 0; k < 3; ++k) {
           for (size_t p = 0; p < pixels.size(); ++p)
-            pixels[p] = static_cast<float>((p * 31 + static_cast<size_t>(i * 3 + k) * 17) % 13) / 13;
+            pixels[p] =
+                static_cast<float>((p * 31 + static_cast<size_t>(i * 3 + k) * 17) % 13) / 13;
           losses.push_back(micro(from_data(pixels, {2, 6}, {.device = device})).to_vector<float>());
         }
         update();
@@ -193,8 +194,13 @@ TEST_SUITE("jit") {
   }
 
   TEST_CASE("jit: decoding with a cache and a symbolic position") {
-    models::LlamaConfig config{.features = 16, .layers = 2, .heads = 4, .kv_heads = 2, .hidden = 32,
-                               .vocabulary = 11, .context = 12};
+    models::LlamaConfig config{.features = 16,
+                               .layers = 2,
+                               .heads = 4,
+                               .kv_heads = 2,
+                               .hidden = 32,
+                               .vocabulary = 11,
+                               .context = 12};
     auto decode = [&](bool use_jit, bool cache_is_argument) {
       FlagScope mode(Flag::JIT, use_jit);
       manual_seed(3);
@@ -204,9 +210,10 @@ TEST_SUITE("jit") {
       auto by_capture = jit([&](const Tensor& token, const Sym& at) {
         return net.decode(token, cache, at).argmax(-1).reshape({1, 1});
       });
-      auto by_argument = jit([&](const Tensor& token, std::vector<models::KvCache>& c, const Sym& at) {
-        return net.decode(token, c, at).argmax(-1).reshape({1, 1});
-      });
+      auto by_argument =
+          jit([&](const Tensor& token, std::vector<models::KvCache>& c, const Sym& at) {
+            return net.decode(token, c, at).argmax(-1).reshape({1, 1});
+          });
       Tensor token = net.decode(ones({1, 1}, {DType::i64}), cache, 0).argmax(-1).reshape({1, 1});
       std::vector<int64_t> said;
       for (int64_t i = 1; i < 10; ++i) {
@@ -215,7 +222,8 @@ TEST_SUITE("jit") {
         said.push_back(token.item<int64_t>());
       }
       CHECK((cache_is_argument ? by_argument.captured() : by_capture.captured()) == use_jit);
-      for (float v : cache[1].keys.to_vector<float>()) said.push_back(static_cast<int64_t>(v * 1e6f));
+      for (float v : cache[1].keys.to_vector<float>())
+        said.push_back(static_cast<int64_t>(v * 1e6f));
       return said;
     };
     CHECK(decode(true, false) == decode(false, false));

@@ -110,14 +110,26 @@ TEST_SUITE("package") {
     Folder folder;
     Including std_alone(folder / "std.cpp", {"string", "vector"});
     Including mote(folder / "mote.cpp", {"mote/mote.h"});
-    for (int round = 0; round < 5; ++round) {
+    double time = 0;  // with more rounds where others keep the machine busy
+    for (int round = 0; round < 5 || (round < 20 && time > 1.5); ++round) {
       std_alone.time();
       mote.time();
+      time = mote.seconds / std_alone.seconds;
     }
-    const double time = mote.seconds / std_alone.seconds, lines = mote.lines() / std_alone.lines();
+    const double lines = mote.lines() / std_alone.lines();
     MESSAGE("mote.h costs ", time, " x in time (", mote.seconds, " s), ", lines, " x in lines");
     CHECK(time <= 1.5);
     CHECK(lines <= 1.25);  // tells exactly when a header of std slips in
+  }
+
+  TEST_CASE("jit: an argument that cannot be walked does not compile, and the compiler says why") {
+    Folder folder;
+    std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\n"
+                                         "void use() { mote::jit([](int) {})(1); }\n";
+    Ran ran = run(MOTE_CXX " -std=c++20 -fsyntax-only -I" MOTE_SOURCE_DIR "/include " +
+                  (folder / "use.cpp"));
+    CHECK(ran.status != 0);
+    CHECK(has(ran, "mote cannot find tensors in this type"));
   }
 
   // As a shared library, or all of it in a program: an archive has tables for the linker besides.
@@ -125,7 +137,8 @@ TEST_SUITE("package") {
     Folder folder;
     const std::string stripped = folder / "stripped", library = MOTE_LIBRARY;
     Ran ran = library.ends_with(".a")
-                  ? run("echo 'int main() {}' | " MOTE_CXX " -xc++ - -Wl,--whole-archive " +
+                  ? run(MOTE_CXX " -std=c++20 -I" MOTE_SOURCE_DIR "/include " MOTE_SOURCE_DIR
+                                 "/test/consumer/main.cpp -Wl,--whole-archive " +
                         library + " -Wl,--no-whole-archive -s -o " + stripped)
                   : run("strip -o " + stripped + " " + library);
     REQUIRE_MESSAGE(ran.status == 0, ran.output);

@@ -99,6 +99,16 @@ TEST_SUITE("processes") {
               "PATH: install g++ (or libllvm19, which needs no C compiler) (" __FILE__ ":"));
   }
 
+  TEST_CASE("a C compiler that does not run is named") {
+    Folder folder;
+    fs::path broken = folder.path / "cc";
+    std::ofstream(broken) << "#!/bin/sh\nexit 3\n";
+    fs::permissions(broken, fs::perms::owner_all);
+    Ran ran = run_self("PATH=" + folder.path.string() + " MOTE_LIBLLVM=/nonexistent",
+                       "in a child: add on the CPU");
+    CHECK(has(ran, "the C compiler " + broken.string() + " does not run (--version fails)"));
+  }
+
   TEST_CASE("DEV names the device of new tensors") {
     CHECK(has(run_self("MOTE_DEV=INTERP", "in a child: add on the CPU"), "ran: [2. 2.] on INTERP"));
     CHECK(has(run_self("MOTE_DEV=NOSUCH", "in a child: add on the CPU"), "there is no device NOSUCH; there are"));

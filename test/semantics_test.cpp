@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -173,6 +174,146 @@ TEST_SUITE("semantics") {
     }
   }
 
+  TEST_CASE("casts: numbers of the host are converted as on a device") {
+    const double inf = std::numeric_limits<double>::infinity();
+    CHECK(tensor(NAN).item<int>() == 0);
+    CHECK(tensor(1e30).item<int64_t>() == INT64_MAX);
+    CHECK(tensor(-inf).item<int8_t>() == -128);
+    CHECK(tensor(-3.5).item<uint8_t>() == 0);
+    CHECK(tensor(2e19, {.dtype = float64}).item<uint64_t>() == UINT64_MAX);
+    CHECK(tensor(300, {.dtype = int32}).item<uint8_t>() == 44);
+    CHECK(tensor(NAN).item<bool>());
+    CHECK(tensor(UINT64_MAX).dtype() == DType::u64);
+    CHECK(tensor(UINT64_MAX).item<double>() == 0x1p64);
+    CHECK(values(full({2}, 1e10, int32)) == Values{INT32_MAX, INT32_MAX});
+    CHECK(values(tensor({1e10, NAN, -1.5}, {.dtype = int16})) == Values{32767, 0, -1});
+    CHECK(values(zeros({2}, int8).fill_(1e9)) == Values{127, 127});
+  }
+
+  TEST_CASE("numbers: an uint64_t keeps its value") {
+    CHECK((tensor({1.}) * UINT64_MAX).item<float>() == 0x1p64f);
+    CHECK((tensor({1.}) + (uint64_t{1} << 63)).item<double>() == 0x1p63);
+    CHECK((zeros({1}, uint64) + UINT64_MAX).item<uint64_t>() == UINT64_MAX);
+    std::vector<uint64_t> large = {UINT64_MAX};
+    CHECK(from_data(large, {1}, {.dtype = float64}).item<double>() == 0x1p64);
+  }
+
+  TEST_CASE("comparisons with numbers are exact") {
+    Tensor a = tensor({-128, 1, 127}, {.dtype = int8}), b = tensor({0, 255}, {.dtype = uint8});
+    CHECK(values(a == 257) == Values{0, 0, 0});
+    CHECK(values(a != 257) == Values{1, 1, 1});
+    CHECK(values(a < 257) == Values{1, 1, 1});
+    CHECK(values(a >= 257) == Values{0, 0, 0});
+    CHECK(values(a > -129) == Values{1, 1, 1});
+    CHECK(values(257 > a) == Values{1, 1, 1});
+    CHECK(values(-129 >= a) == Values{0, 0, 0});
+    CHECK(values(b > -1) == Values{1, 1});
+    CHECK(values(b == -1) == Values{0, 0});
+    CHECK(values(ones({1}, int64) < UINT64_MAX) == Values{1});
+    CHECK(values(full({1}, UINT64_MAX) == -1) == Values{0});
+    CHECK(values(a <= 127) == Values{1, 1, 1});
+    CHECK(values(a == 1) == Values{0, 1, 0});
+  }
+
+  TEST_CASE("floor_divide of floats") {
+    const float inf = INFINITY, x[] = {-1, 1, inf, -inf, 1, -1, 0, 7, -7, 2},
+                y[] = {inf, -inf, 2, 2, 0, 0, 0, 2, 2, -inf},
+                want[] = {-1, -1, NAN, NAN, inf, -inf, NAN, 3, -4, -1};
+    for (const char* d : devices) {
+      auto got = vec(std::vector<float>(x, x + 10), d)
+                     .floor_divide(vec(std::vector<float>(y, y + 10), d))
+                     .to_vector<float>();
+      for (size_t i = 0; i < 10; ++i)
+        CHECK((got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))));
+    }
+  }
+
+  TEST_CASE("arange counts whole numbers exactly") {
+    constexpr int64_t high = int64_t{1} << 60;
+    CHECK(values(arange(high, high + 3)) == Values{high, high + 1, high + 2});
+    CHECK(values(arange(INT64_MAX - 2, INT64_MAX)) == Values{INT64_MAX - 2, INT64_MAX - 1});
+    CHECK(values(arange(INT64_MIN + 2, INT64_MIN, -1)) == Values{INT64_MIN + 2, INT64_MIN + 1});
+    CHECK(values(arange(0, 7, 3)) == Values{0, 3, 6});
+    CHECK(arange(high, high).numel() == 0);
+    CHECK(arange(0, 1, 0.25).numel() == 4);
+  }
+
+  TEST_CASE("positions and steps at the ends of 64 bits") {
+    Tensor a = arange(3), m = ones({2, 2}, int64);
+    CHECK(values(a(Slice(INT64_MIN, INT64_MAX, INT64_MAX))) == Values{0});
+    CHECK(values(a(Slice(None, None, INT64_MIN))) == Values{2});
+    CHECK(values(m.tril(INT64_MAX)) == Values{1, 1, 1, 1});
+    CHECK(values(m.tril(INT64_MIN)) == Values{0, 0, 0, 0});
+    CHECK(values(m.triu(INT64_MIN)) == Values{1, 1, 1, 1});
+    CHECK(m.diagonal(INT64_MIN).numel() == 0);
+    CHECK(values(a.unfold(0, 2, INT64_MAX)) == Values{0, 1});
+    CHECK(a.chunk(INT64_MAX).size() == 3);
+    CHECK(a.split(INT64_MAX).size() == 1);
+  }
+
+  TEST_CASE("bitcast between sizes scales the last axis") {
+    for (const char* d : devices) {
+      Tensor words = vec(std::vector<uint32_t>{0x04030201, 0xddccbbaa}, d);
+      Tensor bytes = words.bitcast(DType::u8);
+      CHECK(values(bytes) == Values{1, 2, 3, 4, 0xaa, 0xbb, 0xcc, 0xdd});
+      CHECK(values(words.bitcast(DType::i16)) == Values{0x0201, 0x0403, -0x4456, -0x2234});
+      CHECK(values(bytes.bitcast(DType::u32)) == values(words));
+      CHECK(values(bytes.reshape({2, 4}).bitcast(DType::u16)) ==
+            Values{0x0201, 0x0403, 0xbbaa, 0xddcc});
+      CHECK(vec(std::vector<double>{-2.5}, d).bitcast(DType::u8).bitcast(DType::f64).item<double>() ==
+            -2.5);
+    }
+  }
+
+  TEST_CASE("variables: an index within the axis reads and writes there, whatever the interval") {
+    for (const char* d : devices) {
+      Variable n("n", 0, 10), m("m", 1, 10);
+      Tensor a = at({10, 11, 12, 13, 14}, d);
+      for (int64_t i : {0, 3, 4}) CHECK(a(n.bind(i)).item<int64_t>() == 10 + i);
+      CHECK(a(Size(m.bind(5)) - 1).item<int64_t>() == 14);
+      CHECK(values(a.narrow(0, m.bind(2), 3)) == Values{12, 13, 14});
+      CHECK(values(a.narrow(0, m.bind(2), Variable("k", 1, 9).bind(2))) == Values{12, 13});
+      CHECK(values(a(Slice(0, m.bind(3)))) == Values{10, 11, 12});
+      CHECK(values(a(Slice(0, m.bind(7)))) == Values{10, 11, 12, 13, 14});
+      CHECK(values(a(Slice(n.bind(3), None))) == Values{13, 14});
+      CHECK(a(Slice(n.bind(1), m.bind(3))).sum().item<int64_t>() == 23);
+      a(n.bind(1)) = 7;
+      a(Slice(m.bind(3), None)) = 9;
+      CHECK(values(a) == Values{10, 7, 12, 9, 9});
+    }
+  }
+
+  TEST_CASE("variables: values of bound sizes can be read and printed") {
+    for (const char* d : devices) {
+      Sym n = Variable("n", 1, 4).bind(2);
+      Tensor a = at({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, d).reshape({3, 4});
+      Tensor part = a.narrow(1, 0, n);
+      CHECK(values(part) == Values{0, 1, 4, 5, 8, 9});
+      CHECK(part.to_string() == "[[0 1]\n [4 5]\n [8 9]]");
+      CHECK(values((part + 1).realize()) == Values{1, 2, 5, 6, 9, 10});
+      CHECK(values(part.flatten().clone()) == Values{0, 1, 4, 5, 8, 9});
+      CHECK(a.narrow(1, 0, Variable("k", 1, 4).bind(1)).select(0, 1).item<int64_t>() == 4);
+    }
+  }
+
+  TEST_CASE("an empty batch is normalised to an empty batch") {
+    Tensor x = zeros({0, 4, 2});
+    CHECK(x.group_norm(2).shape() == Values{0, 4, 2});
+    CHECK(x.instance_norm().to_vector<float>().empty());
+    CHECK(zeros({3, 4, 0}).group_norm(2).shape() == Values{3, 4, 0});
+  }
+
+  TEST_CASE("multinomial never draws a weight of 0 while others are left") {
+    for (const char* d : devices) {
+      Tensor w = vec(std::vector<float>{0, 3, -1, 2, NAN, 0}, d);
+      Values got = values(w.multinomial(4));
+      CHECK(std::min(got[0], got[1]) == 1);
+      CHECK(std::max(got[0], got[1]) == 3);
+      CHECK(Values(got.begin() + 2, got.end()) == Values{0, 2});
+      for (int64_t i : values(w.multinomial(50, true))) CHECK((i == 1 || i == 3));
+    }
+  }
+
   TEST_CASE("indices: out of range reads 0, negative ones count from the end") {
     for (const char* d : devices) {
       Tensor x = at({10, 11, 12, 13}, d), rows = x.reshape({2, 2});
@@ -255,6 +396,10 @@ TEST_SUITE("checked semantics") {
             at_line("[cross_entropy] indices between 0 and 2 are out of range for an axis "
                     "of size 2", __LINE__ - 2));
       CHECK(values(x) == Values{10, 11, 12, 13});
+      CHECK(error_of([&] { at({0, 0}, d).to_float().multinomial(1); }) ==
+            at_line("[multinomial] needs 1 classes with weights above 0", __LINE__ - 1));
+      CHECK(error_of([&] { at({2, -1}, d).to_float().multinomial(1); }) ==
+            at_line("[multinomial] a weight is negative or not finite", __LINE__ - 1));
       CHECK(values(x.gather(0, at({-4, 3}, d))) == Values{10, 13});
       CHECK(values(x.set({at({-1, 0}, d)}, 5)) == Values{5, 11, 12, 5});
     }

@@ -52,13 +52,10 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const Options& o = {}, Loc where = Loc::current()) {
   return from_data(values, {values.size()}, o, where);
 }
-// Literals, as in PyTorch: whole numbers make i64, others f32, unless a dtype is named.
+// Literals, as in PyTorch: whole numbers make i64 (u64 where one is above), others f32, unless a
+// dtype is named.
 Tensor tensor(Number value, const Options& = {}, Loc = Loc::current());
-Tensor tensor(std::initializer_list<Number> values, const Options& = {}, Loc = Loc::current());
-Tensor tensor(std::initializer_list<std::initializer_list<Number>> values, const Options& = {},
-              Loc = Loc::current());
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<Number>>> values,
-              const Options& = {}, Loc = Loc::current());
+Tensor tensor(std::initializer_list<Literal> values, const Options& = {}, Loc = Loc::current());
 Tensor scalar(const Sym& value, Loc = Loc::current());  // the value of a variable, i64
 
 // Random numbers (threefry). The state is a buffer of the device, advanced by each call.

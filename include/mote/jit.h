@@ -10,8 +10,9 @@
 //   for (...) total += step(images, labels);
 //
 // Call 1 runs f. Call 2 runs f and records every kernel. From call 3 on the recorded list runs and
-// f is not called: what it does besides tensor work happens twice, and numbers and switches it reads
-// are those of call 2. Every call ends with what f returned, wrote and left as gradients in memory.
+// f is not called: what it does besides tensor work happens twice, and numbers and switches it
+// reads are those of call 2. Every call ends with what f returned, wrote and left as gradients in
+// memory.
 //
 // Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
 // MOTE_FIELDS line, vectors, maps, optionals, tuples of these. Anything else (an int, a float) is a
@@ -21,8 +22,9 @@
 //     device, marks (requires_grad_), number and aliasing must be those of the capture: an error
 //     names the argument. Bound variables, also those in the shapes of arguments, may change their
 //     value. A variable that f binds itself is an error.
-//   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its state,
-//     read and written where they are. Change them with assign() and the like, also between calls.
+//   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its
+//     state, read and written where they are. Change them with assign() and the like, also between
+//     calls.
 //     Putting another tensor in the place of one that f uses (w = ...) goes unseen; it is an error
 //     once nothing else holds the old one. Tensors that f makes of host values (from_data) would be
 //     the same in every replay: an error. A lazy tensor made outside is computed anew in every
@@ -34,8 +36,8 @@
 //     must be called with gradients where it was captured with some, or without; one that backward
 //     adds to may be missing.
 //   * Other new tensors that f leaves behind (in a variable it captured) keep the values of call 2.
-// Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is an
-// error in the capture: return the tensor, read it outside.
+// Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is
+// an error in the capture: return the tensor, read it outside.
 // An error in f, or in the capture, leaves the function as after call 1; reset() as before it.
 // Flags that change generated code count as they were in the capture. f runs in every call with
 // JIT=0, with CHECK=1, and where a device interprets graphs (there with the checks of a capture).
@@ -99,11 +101,11 @@ class JitCall {
 
   void operator()(const std::string& path, const Tensor& t);  // an argument or a result found
   void operator()(const std::string& path, const Sym& s);
-  Mode start();                // all arguments are known; Replay: the list has run
-  bool finish();               // f returned, its results are known; true: keep its form
-  void keep(JitForm* form);    // takes it over
+  Mode start();              // all arguments are known; Replay: the list has run
+  bool finish();             // f returned, its results are known; true: keep its form
+  void keep(JitForm* form);  // takes it over
   const JitForm& form() const;
-  Tensor next_tensor();        // of the replay, in the order of the form's walk
+  Tensor next_tensor();  // of the replay, in the order of the form's walk
   Sym next_symbol();
 
  private:

@@ -55,21 +55,22 @@ class Tensor {
   // What it is.
   bool defined() const { return impl_ != nullptr; }
   TensorImpl* impl() const { return impl_; }
-  DType dtype() const;
-  std::string device() const;
-  int64_t dim() const;                                     // how many axes
-  int64_t ndim() const { return dim(); }
+  DType dtype(Loc = Loc::current()) const;
+  std::string device(Loc = Loc::current()) const;
+  int64_t dim(Loc = Loc::current()) const;                 // how many axes
+  int64_t ndim(Loc where = Loc::current()) const { return dim(where); }
   std::vector<int64_t> shape(Loc = Loc::current()) const;  // an error if a size is symbolic
-  Sizes sizes() const;
+  Sizes sizes(Loc = Loc::current()) const;
   int64_t size(int64_t axis, Loc = Loc::current()) const;
-  int64_t numel() const;                                   // the upper bound when symbolic
-  int64_t nbytes() const;
-  bool is_floating_point() const;
-  bool is_contiguous() const;         // false for views with other than row-major strides
+  int64_t numel(Loc = Loc::current()) const;               // the upper bound when symbolic
+  int64_t nbytes(Loc = Loc::current()) const;
+  bool is_floating_point(Loc = Loc::current()) const;
+  bool is_contiguous(Loc = Loc::current()) const;  // false: a view with other than row-major strides
   bool is_view() const;
   bool requires_grad() const;
 
-  // Running (engine). Each of these but realize waits for the values.
+  // Running (engine). Each of these but realize waits for the values. Of symbolic sizes whose
+  // variables are bound there are as many values as these say.
   Tensor& realize(Loc = Loc::current());
   template <class T>
   T item(Loc = Loc::current()) const;                      // of a tensor with one element
@@ -84,7 +85,8 @@ class Tensor {
   void backward(const Tensor& gradient = {}, Loc = Loc::current()) const;
   Tensor grad() const;                                     // undefined until backward
   void zero_grad();
-  // Of targets marked or not; one that this tensor does not depend on is an error, or zeros.
+  // Of targets marked or not; one that this tensor does not depend on is an error, or zeros. A target
+  // is a value: equal expressions are one (docs/semantics.md).
   std::vector<Tensor> gradient(const std::vector<Tensor>& targets, const Tensor& gradient = {},
                                bool allow_unused = false, Loc = Loc::current()) const;
   Tensor detach(Loc = Loc::current()) const;               // shares the values, not the history
@@ -114,7 +116,9 @@ class Tensor {
     return to(std::string(device), where);
   }
   Tensor cast(DType dtype, Loc = Loc::current()) const;
-  Tensor bitcast(DType dtype, Loc = Loc::current()) const;  // torch's view(dtype)
+  // The same bits as another dtype, copied. As torch's view(dtype), the last axis becomes longer or
+  // shorter where the sizes of the elements differ; the first bytes are the low ones.
+  Tensor bitcast(DType dtype, Loc = Loc::current()) const;
   Tensor to_bool(Loc = Loc::current()) const;
   Tensor to_int(Loc = Loc::current()) const;
   Tensor to_long(Loc = Loc::current()) const;
@@ -178,7 +182,8 @@ class Tensor {
 
   // Indexing. Numbers, slices, Ellipsis and None give views; tensors of integers (negative ones
   // count from the end, others out of range read 0) or bools copy. Reading by a bool tensor and
-  // masked_select realize how many are true.
+  // masked_select realize how many are true. An index or bound that is an expression of variables
+  // is checked with their values; one that is not bound must fit whatever its value is.
   Tensor index(const std::vector<Index>& indices, Loc = Loc::current()) const;
   Tensor operator()(Index a) const;
   Tensor operator()(Index a, Index b) const;
@@ -296,6 +301,8 @@ class Tensor {
                          Loc = Loc::current()) const;
   ValuesIndices median(int64_t dim, bool keepdim = false, Loc = Loc::current()) const;
   Tensor median(Loc = Loc::current()) const;
+  // A class whose weight is not above 0 is drawn only once no others are left. Under CHECK=1 that is
+  // an error, and so are weights that are negative or not finite.
   Tensor multinomial(int64_t num_samples, bool replacement = false, Loc = Loc::current()) const;
   Tensor bernoulli(Loc = Loc::current()) const;            // 1 with the probability given by each
 
@@ -431,6 +438,7 @@ struct Index {
     requires std::is_integral_v<T>
   Index(T n, Loc w = Loc::current()) : kind(Number), at(n), where(w) {}
   Index(Sym s, Loc w = Loc::current()) : kind(Number), at(std::move(s)), where(w) {}
+  Index(Size s, Loc w = Loc::current()) : kind(Number), at(std::move(s)), where(w) {}
   Index(Slice s, Loc w = Loc::current()) : kind(Range), range(std::move(s)), where(w) {}
   Index(EllipsisType, Loc w = Loc::current()) : kind(Dots), where(w) {}
   Index(NoneType, Loc w = Loc::current()) : kind(NewAxis), where(w) {}

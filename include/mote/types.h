@@ -34,6 +34,19 @@ struct Number {
                                      : Float),
         i(std::is_integral_v<T> ? static_cast<int64_t>(v) : 0),
         f(static_cast<double>(v)) {}
+  bool above_int64() const { return i < 0 && f > 0; }  // i holds the bits of an uint64_t
+};
+
+// Numbers in as many nested lists as a tensor has axes: {1, 2} or {{1, 2}, {3, 4}}. Refers to the
+// lists of the caller's expression; made only as an argument.
+struct Literal {
+  Number number;
+  std::initializer_list<Literal> list;
+  bool is_list = false;
+  template <Arithmetic T>
+  Literal(T v) : number(v) {}
+  Literal(Number v) : number(v) {}
+  Literal(std::initializer_list<Literal> l) : list(l), is_list(true) {}
 };
 
 // An operand of a + b and the like: a tensor or a number, and where the expression stands.
@@ -145,7 +158,7 @@ struct EllipsisType {};
 inline constexpr NoneType None{};
 inline constexpr EllipsisType Ellipsis{};
 
-// start:stop:step; what is left out (or None) is the whole. Negative positions count from the end,
+// start:stop:step; what is left out (or None) is the whole. Negative numbers count from the end,
 // positions past the end are cut to it; a negative step walks backwards.
 struct Slice {
   struct Bound {

@@ -2,9 +2,37 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 using namespace mote;
+
+static const char* const flags_md = MOTE_SOURCE_DIR "/docs/flags.md";
+
+static std::string flags_page() {
+  return R"(# Flags
+
+Made from `src/base/flags.def` by the test "flags.md: write"; do not edit.
+
+All settings of mote are read from the environment, at first use: `MOTE_DEBUG=2` by every program
+that uses the library, `DEBUG=2` as well by `mote` and the tests. A value that cannot be read is an error that
+says what the flag takes. Flags that change generated code are part of the key of every cache, so
+switching them back and forth is safe. `mote flags` prints this table: name, default, meaning.
+
+```
+)" + flags_help() +
+         "```\n";
+}
+
+TEST_CASE("flags.md: is what the table says") {
+  std::ostringstream have;
+  have << std::ifstream(flags_md).rdbuf();
+  INFO("rewrite it: ./mote test 'flags.md: write' --no-skip");
+  CHECK((have.str() == flags_page()));
+}
+
+TEST_CASE("flags.md: write" * doctest::skip()) { std::ofstream(flags_md) << flags_page(); }
 
 TEST_CASE("flags: a scope ends, and covers only its thread unless it is handed on") {
   const int64_t before = flag(Flag::DEBUG);

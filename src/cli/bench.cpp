@@ -18,7 +18,7 @@ constexpr Option options[] = {
     {"row", "NAME", "host: measure one row in this process"},
     {"tinygrad", "CHECKOUT", "host: also run tinygrad's MNIST step on its NULL device"},
     {"threads", "N", "cpu: threads of both sides (1)"},
-    {"only", "TEXT", "cpu: rows whose names contain this, or one of several, with commas between"},
+    {"only", "TEXT", "cpu: rows with this in their names, or one of several parted by commas"},
     {"seconds", "X", "cpu: about how long all rows take together (120)"}};
 
 int run_bench(const Words& words) {
@@ -45,7 +45,7 @@ std::string tool_path(const std::string& name) {
 
 constexpr char more[] =
     "host: the time from tensor calls to kernel text, of known models, against bars.\n"
-    "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops in one run; the\n"
+    "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops, in turn; the\n"
     "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n";
 
 const Command bench_command = {

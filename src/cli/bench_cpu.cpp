@@ -1,6 +1,8 @@
 // `mote bench cpu`: both sides of every row in turn, medians, results compared.
 #include "cli/bench_cpu.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -108,6 +110,12 @@ std::string number_or(double v, int digits, const char* otherwise) {
   return v > 0 ? out : otherwise;
 }
 
+std::string verdict_on(const Figures& f) {
+  if (!f.wrong.empty()) return "FAILED: " + f.wrong;
+  if (!f.missing.empty()) return f.missing;
+  return f.below() ? "below" : "holds";
+}
+
 void print_header() {
   std::printf("%-27s %10s %8s %7s  %-26s %10s %6s %5s\n", "row", "ms", "GFLOPS", "GB/s", "peer",
               "ms", "ratio", "bar");
@@ -119,11 +127,7 @@ void print_line(const Figures& f) {
               number_or(f.ms, 4, "-").c_str(), number_or(rate(f.flops), 1, "-").c_str(),
               number_or(rate(f.bytes), 1, "-").c_str(), f.row->peer.c_str(),
               number_or(f.peer_ms, 4, "-").c_str(), number_or(f.ratio(), 2, "-").c_str(),
-              f.row->bar,
-              !f.wrong.empty()     ? ("FAILED: " + f.wrong).c_str()
-              : !f.missing.empty() ? f.missing.c_str()
-              : f.below()          ? "below"
-                                   : "holds");
+              f.row->bar, verdict_on(f).c_str());
   std::fflush(stdout);
 }
 
@@ -132,12 +136,12 @@ void print_json(const std::vector<Figures>& all) {
   for (const Figures& f : all) {
     const bool right = f.wrong.empty() && f.ms > 0;
     auto value = [&](double v, int digits) { return number_or(right ? v : 0, digits, "null"); };
-    std::printf("  {\"name\": \"%s\", \"ms\": %s, \"gflops\": %s, \"gbs\": %s, \"peer\": \"%s\", "
-                "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %.2f}%s\n",
-                f.row->name.c_str(), value(f.ms, 5).c_str(),
-                value(f.flops / f.ms / 1e6, 3).c_str(), value(f.bytes / f.ms / 1e6, 3).c_str(),
-                f.row->peer.c_str(), value(f.peer_ms, 5).c_str(), value(f.ratio(), 4).c_str(),
-                f.row->bar, &f == &all.back() ? "" : ",");
+    std::printf(
+        "  {\"name\": \"%s\", \"ms\": %s, \"gflops\": %s, \"gbs\": %s, \"peer\": \"%s\", "
+        "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %.2f}%s\n",
+        f.row->name.c_str(), value(f.ms, 5).c_str(), value(f.flops / f.ms / 1e6, 3).c_str(),
+        value(f.bytes / f.ms / 1e6, 3).c_str(), f.row->peer.c_str(), value(f.peer_ms, 5).c_str(),
+        value(f.ratio(), 4).c_str(), f.row->bar, &f == &all.back() ? "" : ",");
   }
   std::printf("]\n");
 }
@@ -155,19 +159,29 @@ void print_summary(const std::vector<Figures>& all, FILE* to) {
   std::fprintf(to, "\n");
 }
 
-// What one thread's multiply-adds reach, and how that grows: two-thread rows count from 1.8 on.
+// What one thread's multiply-adds reach, and how that grows: rows of more threads count where it
+// does. And what a replay costs beside its kernels, which is part of every row's time.
 void print_probe(int threads) {
-  constexpr double kGrowthThatCounts = 1.8;
+  constexpr double kGrowthThatCounts = 0.9;  // of the number of threads
   const double one = fma_gflops(1);
   std::fprintf(stderr, "multiply-adds in registers: %.1f GFLOPS on one thread", one);
   if (threads > 1) {
     const double many = fma_gflops(threads);
     std::fprintf(stderr, ", %.1f on %d: %.2f times%s", many, threads, many / one,
-                 many / one >= kGrowthThatCounts * threads / 2
-                     ? ""
-                     : ", too little for the rows below to count");
+                 many / one >= kGrowthThatCounts * threads ? "" : ", too little for rows to count");
   }
-  std::fprintf(stderr, "\n");
+  Captured little =
+      capture([](const std::vector<Tensor>& in) { return in[0] + 1; }, {random(16).tensor({16})});
+  for (int i = 0; i < 100; ++i) little.run();
+  std::fprintf(stderr, "; a replay: %.2f us\n", milliseconds(little.run, 1000) * 1e3);
+}
+
+// One line of a terminal; elsewhere lines, but for those that the table tells as well.
+void show_progress(const std::string& line, bool json) {
+  if (isatty(STDERR_FILENO))
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  else if (json && !line.empty())
+    std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 // ---- the command
@@ -178,7 +192,10 @@ std::vector<Row> all_rows() {
   add_stream_rows(rows);
   add_norm_rows(rows);
   add_conv_rows(rows);
+  add_attention_rows(rows);
   add_copy_rows(rows);
+  add_model_rows(rows);
+  add_math_rows(rows);
   return rows;
 }
 
@@ -208,12 +225,13 @@ int bench_cpu(const Words& words) {
   std::vector<Figures> all;
   if (!json) print_header();
   for (const Row& row : rows) {
-    std::fprintf(stderr, "\r\033[K%zu of %zu: %s", all.size() + 1, rows.size(), row.name.c_str());
+    show_progress(text(all.size() + 1, " of ", rows.size(), ": ", row.name), json);
     all.push_back(run_row(row, seconds));
-    std::fprintf(stderr, "\r\033[K");
-    if (!json) print_line(all.back());
-    else if (!all.back().wrong.empty())
-      std::fprintf(stderr, "%s FAILED: %s\n", row.name.c_str(), all.back().wrong.c_str());
+    show_progress("", json);
+    if (!json)
+      print_line(all.back());
+    else if (std::string verdict = verdict_on(all.back()); verdict != "holds")
+      std::fprintf(stderr, "%s: %s\n", row.name.c_str(), verdict.c_str());
   }
   if (json) print_json(all);
   print_summary(all, json ? stderr : stdout);

@@ -9,7 +9,7 @@ ConvOptions options_of(const ConvShape& s) {
   return {.stride = s.stride, .padding = s.padding, .groups = s.groups};
 }
 
-// Convolving is linear in each operand, so the value of the one whose gradient is asked is no matter.
+// Convolving is linear in each operand: what the one has whose gradient is asked does not matter.
 Tensor conv_result(const std::vector<Tensor>& in, const ConvShape& s, ConvPass pass) {
   if (pass == ConvPass::Forward) return in[0].conv2d(in[1], {}, options_of(s));
   const bool of_input = pass == ConvPass::GradInput;
@@ -36,7 +36,8 @@ Sides conv_sides(const ConvShape& s, ConvPass pass) {
               {a.tensor(pass == ConvPass::GradInput ? output : input),
                b.tensor(gives_weight ? output : weight)});
   Sides sides{ours.run};
-  sides.flops = 2.0 * static_cast<double>(s.output_count() * (s.in / s.groups) * s.kernel * s.kernel);
+  sides.flops =
+      2.0 * static_cast<double>(s.output_count() * (s.in / s.groups) * s.kernel * s.kernel);
   sides.bytes = 4.0 * static_cast<double>(a.size() + b.size() + out.size());
   sides.missing = onednn_missing();
   if (sides.missing.empty()) sides.peers = {onednn_conv(s, pass, a, b, out)};
@@ -53,21 +54,27 @@ void add_conv_rows(std::vector<Row>& rows) {
     double bar;
     ConvShape shape;
   } forward[] = {
-      {"conv-3x3-64-64-56", 0.8, {8, 64, 64, 56, 3, 1, 1}},
-      {"conv-1x1-256-64-56", 1.3, {8, 256, 64, 56, 1}},
-      {"conv-depthwise-3x3-64-56", 1.5, {8, 64, 64, 56, 3, 1, 1, 64}},
-      {"conv-7x7-stride-2-3-64-224", 0.8, {8, 3, 64, 224, 7, 2, 3}},
+      {"conv-3x3-64-64-56",          0.8, {8, 64, 64, 56, 3, 1, 1}    },
+      {"conv-1x1-256-64-56",         1.3, {8, 256, 64, 56, 1}         },
+      {"conv-depthwise-3x3-64-56",   1.5, {8, 64, 64, 56, 3, 1, 1, 64}},
+      {"conv-7x7-stride-2-3-64-224", 0.8, {8, 3, 64, 224, 7, 2, 3}    },
   };
   for (const auto& c : forward)
     rows.push_back({c.name, peer, c.bar, [c] { return conv_sides(c.shape, ConvPass::Forward); }});
   const ConvShape layers[] = {
-      {512, 1, 32, 28, 5}, {512, 32, 32, 24, 5}, {512, 32, 64, 10, 3}, {512, 64, 64, 8, 3}};
+      {512, 1,  32, 28, 5},
+      {512, 32, 32, 24, 5},
+      {512, 32, 64, 10, 3},
+      {512, 64, 64, 8,  3}
+  };
   const struct {
     const char* name;
     ConvPass pass;
-  } passes[] = {{"forward", ConvPass::Forward},
-                {"grad-input", ConvPass::GradInput},
-                {"grad-weight", ConvPass::GradWeight}};
+  } passes[] = {
+      {"forward",     ConvPass::Forward   },
+      {"grad-input",  ConvPass::GradInput },
+      {"grad-weight", ConvPass::GradWeight}
+  };
   for (size_t i = 0; i < std::size(layers); ++i)
     for (const auto& p : passes)
       rows.push_back({"mnist-conv" + std::to_string(i + 1) + "-" + p.name, peer, 0.9,

@@ -14,6 +14,8 @@
 
 namespace mote::bench {
 
+volatile float kept = 0;
+
 namespace {
 
 template <int lanes>
@@ -69,8 +71,7 @@ INLINE void triad_of(const float* a, const float* b, float scale, float* out, in
 }
 
 template <int lanes>
-INLINE void multiply_add_of(const float* a, const float* b, const float* c, float* out,
-                            int64_t n) {
+INLINE void multiply_add_of(const float* a, const float* b, const float* c, float* out, int64_t n) {
   using V = typename VectorOf<lanes>::Type;
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
@@ -80,19 +81,15 @@ INLINE void multiply_add_of(const float* a, const float* b, const float* c, floa
   for (; i < n; ++i) out[i] = a[i] * b[i] + c[i];
 }
 
-// Chains that do not depend on each other, more than the units can have under way.
+// Chains that do not depend on each other, more than the units can have under way; each starts
+// elsewhere, or the compiler would make one of them.
 template <int lanes>
-INLINE float multiply_adds_of(int64_t rounds) {
+INLINE float multiply_adds_of(float factor, int64_t rounds) {
   using V = typename VectorOf<lanes>::Whole;
-  V sums[kChains] = {};
-  V factor = V{} + 0.5f, more = V{} + 1.0f;
+  V sums[kChains];
+  for (int u = 0; u < kChains; ++u) sums[u] = V{} + static_cast<float>(u);
   for (int64_t i = 0; i < rounds; ++i)
-    for (int u = 0; u < kChains; ++u) {
-      sums[u] = sums[u] * factor + more;
-#if defined(__x86_64__)
-      asm("" : "+v"(sums[u]));  // or the compiler would see through the chains
-#endif
-    }
+    for (int u = 0; u < kChains; ++u) sums[u] = sums[u] * factor + 1.0f;
   float total = 0;
   for (int u = 0; u < kChains; ++u) total += sums[u][0];
   return total;
@@ -139,29 +136,33 @@ struct WidthLoops : Loops {
   float (*exp_and_sum)(void* exp, float*, float top, int64_t);
   const char* mark;  // in the names of libmvec's functions
 };
-#define LOOPS_OF_WIDTH(NAME, LANES, MARK, TARGET)                                                 \
-  TARGET float sum_##NAME(const float* p, int64_t n) { return sum_of<LANES>(p, n); }              \
+#define LOOPS_OF_WIDTH(NAME, LANES, MARK, TARGET)                                                  \
+  TARGET float sum_##NAME(const float* p, int64_t n) { return sum_of<LANES>(p, n); }               \
   TARGET float four_##NAME(const float* p, int64_t n) { return sum_of_four_streams<LANES>(p, n); } \
-  TARGET void triad_##NAME(const float* a, const float* b, float s, float* out, int64_t n) {      \
-    triad_of<LANES>(a, b, s, out, n);                                                             \
-  }                                                                                               \
-  TARGET void muladd_##NAME(const float* a, const float* b, const float* c, float* out,           \
-                            int64_t n) {                                                          \
-    multiply_add_of<LANES>(a, b, c, out, n);                                                      \
-  }                                                                                               \
-  TARGET float fmas_##NAME(int64_t rounds) { return multiply_adds_of<LANES>(rounds); }            \
-  TARGET void map_##NAME(void* f, const float* in, float* out, int64_t n) {                       \
-    map_by<LANES>(f, in, out, n);                                                                 \
-  }                                                                                               \
-  TARGET void gelu_##NAME(void* f, const float* in, float* out, int64_t n) {                      \
-    gelu_by<LANES>(f, in, out, n);                                                                \
-  }                                                                                               \
-  TARGET float exps_##NAME(void* f, float* x, float top, int64_t n) {                             \
-    return exp_and_sum_by<LANES>(f, x, top, n);                                                   \
-  }                                                                                               \
-  constexpr WidthLoops loops_##NAME = {                                                           \
-      {sum_##NAME, four_##NAME, triad_##NAME, muladd_##NAME, fmas_##NAME, LANES},                 \
-      map_##NAME, gelu_##NAME, exps_##NAME, MARK};
+  TARGET void triad_##NAME(const float* a, const float* b, float s, float* out, int64_t n) {       \
+    triad_of<LANES>(a, b, s, out, n);                                                              \
+  }                                                                                                \
+  TARGET void muladd_##NAME(const float* a, const float* b, const float* c, float* out,            \
+                            int64_t n) {                                                           \
+    multiply_add_of<LANES>(a, b, c, out, n);                                                       \
+  }                                                                                                \
+  TARGET float fmas_##NAME(float f, int64_t n) { return multiply_adds_of<LANES>(f, n); }           \
+  TARGET void map_##NAME(void* f, const float* in, float* out, int64_t n) {                        \
+    map_by<LANES>(f, in, out, n);                                                                  \
+  }                                                                                                \
+  TARGET void gelu_##NAME(void* f, const float* in, float* out, int64_t n) {                       \
+    gelu_by<LANES>(f, in, out, n);                                                                 \
+  }                                                                                                \
+  TARGET float exps_##NAME(void* f, float* x, float top, int64_t n) {                              \
+    return exp_and_sum_by<LANES>(f, x, top, n);                                                    \
+  }                                                                                                \
+  constexpr WidthLoops loops_##NAME = {                                                            \
+      {sum_##NAME, four_##NAME, triad_##NAME, muladd_##NAME, fmas_##NAME, LANES},                  \
+      map_##NAME,                                                                                  \
+      gelu_##NAME,                                                                                 \
+      exps_##NAME,                                                                                 \
+      MARK                                                                                         \
+  };
 
 LOOPS_OF_WIDTH(narrow, 4, "_ZGVbN4v_", )
 #if defined(__x86_64__)
@@ -188,8 +189,6 @@ void* libmvec_function(const WidthLoops& width, const std::string& name) {
 
 }  // namespace
 
-volatile float kept = 0;
-
 const Loops& loops() {
   static const WidthLoops* widest = usable_widths()[0];
   return *widest;
@@ -212,7 +211,7 @@ double fma_gflops(int threads) {
   double best = 0;
   for (int i = 0; i < 7; ++i) {
     auto start = std::chrono::steady_clock::now();
-    parallel_for(threads, [&](int64_t) { kept = loops().multiply_adds(kRounds); });
+    parallel_for(threads, [&](int64_t) { kept = loops().multiply_adds(0.5f, kRounds); });
     std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     best = std::max(best, 2.0 * kChains * loops().lanes * kRounds * threads / took.count());
   }
@@ -234,7 +233,8 @@ std::vector<std::function<void(const float*, float*, int64_t)>> libmvec_loops(
     auto loop = name == "gelu" ? width->gelu : width->map;
     if (f && width->lanes > 4)
       out.push_back([f, loop](const float* in, float* result, int64_t n) {
-        in_parts(n, [&](int64_t first, int64_t count) { loop(f, in + first, result + first, count); });
+        in_parts(n,
+                 [&](int64_t first, int64_t count) { loop(f, in + first, result + first, count); });
       });
   }
   return out;
@@ -246,7 +246,8 @@ void causal_softmax(float* scores, int64_t n) {
   in_parts(n * n, [&](int64_t first, int64_t count) {
     for (int64_t row = first / n; row < (first + count) / n; ++row) {
       float* x = scores + row * n;
-      const int64_t used = row + 1, padded = (used + width->lanes - 1) / width->lanes * width->lanes;
+      const int64_t used = row + 1,
+                    padded = (used + width->lanes - 1) / width->lanes * width->lanes;
       float top = *std::max_element(x, x + used);
       std::fill(x + used, x + n, -std::numeric_limits<float>::max() / 2);
       float sum = 0;

@@ -64,19 +64,20 @@ void add_matrix_rows(std::vector<Row>& rows) {
     const char* name;
     Gemm shape;
   } gemms[] = {
-      {"gemm-512", {512, 512, 512}},
-      {"gemm-1024", {1024, 1024, 1024}},
-      {"gemm-2048", {2048, 2048, 2048}},
-      {"gemm-1000x777x333", {1000, 777, 333}},
-      {"gemm-4096x64x4096", {4096, 64, 4096}},
-      {"gemm-64x4096x4096", {64, 4096, 4096}},
-      {"gemm-abt-1024", {1024, 1024, 1024, false, true}},
-      {"gemm-atb-1024", {1024, 1024, 1024, true, false}},
+      {"gemm-512",          {512, 512, 512}                },
+      {"gemm-1024",         {1024, 1024, 1024}             },
+      {"gemm-2048",         {2048, 2048, 2048}             },
+      {"gemm-1000x777x333", {1000, 777, 333}               },
+      {"gemm-4096x64x4096", {4096, 64, 4096}               },
+      {"gemm-64x4096x4096", {64, 4096, 4096}               },
+      {"gemm-abt-1024",     {1024, 1024, 1024, false, true}},
+      {"gemm-atb-1024",     {1024, 1024, 1024, true, false}},
   };
   for (const auto& g : gemms)
     rows.push_back({g.name, sgemm, 0.9, [g] { return gemm_sides(g.shape); }});
-  rows.push_back({"gemm-batched-64x128x64x128", "OpenBLAS sgemm in a loop", 1.3,
-                  [] { return batched_sides(64, {128, 64, 128}); }});
+  rows.push_back({"gemm-batched-64x128x64x128", "OpenBLAS sgemm in a loop", 1.3, [] {
+                    return batched_sides(64, {128, 64, 128});
+                  }});
   rows.push_back({"gemv-ax-4096", "OpenBLAS sgemv", 0.9, [] { return gemv_sides(4096, false); }});
   rows.push_back({"gemv-xa-4096", "OpenBLAS sgemv", 0.9, [] { return gemv_sides(4096, true); }});
 }

@@ -22,8 +22,8 @@ using Dims = int64_t[12];
 constexpr int kF32 = 3, kCpu = 1, kInference = 96, kTraining = 64, kDirect = 1;
 constexpr int kSoftmax = 0x30000, kLogSoftmax = 0x30001;
 constexpr int kAny = 1, kRows[] = {0, 2, 3, 4, 5, 7};  // format tags: any; row-major by rank
-constexpr int kAskInput = 129, kAskInputGradient = 130, kAskWeight = 131,
-              kAskWeightGradient = 132, kAskOutput = 133, kAskOutputGradient = 134;
+constexpr int kAskInput = 129, kAskInputGradient = 130, kAskWeight = 131, kAskWeightGradient = 132,
+              kAskOutput = 133, kAskOutputGradient = 134;
 constexpr int kInput = 1, kOutput = 17, kWeight = 33, kScale = 51, kShift = 52;
 constexpr int kGradient = 128;  // added to the three for their gradients
 constexpr unsigned kUseScale = 8, kUseShift = 16;
@@ -142,7 +142,10 @@ struct Sequence {
     must(library().reorder_primitive_desc_create(&description, from_form, library().engine, to_form,
                                                  library().engine, nullptr),
          "a reorder");
-    add(description, {{kInput, from}, {kOutput, to}});
+    add(description, {
+                         {kInput,  from},
+                         {kOutput, to  }
+    });
   }
   Operand operand(const Room& plain_form, const void* used_form, const Array& array) {
     held.push_back(array);
@@ -163,7 +166,6 @@ struct Sequence {
 Run runner(Sequence sequence) {
   return [s = std::make_shared<Sequence>(std::move(sequence))] { s->run(); };
 }
-
 
 struct ConvForms {
   std::unique_ptr<Room> input, weight, output;
@@ -223,17 +225,24 @@ Run onednn_conv(const ConvShape& s, ConvPass pass, const Array& a, const Array& 
   Operand result;
   std::vector<Argument> arguments;
   if (pass == ConvPass::Forward) {
-    arguments = {{kInput, in(*plain.input, kAskInput, a)}, {kWeight, in(*plain.weight, kAskWeight, b)}};
+    arguments = {
+        {kInput,  in(*plain.input,  kAskInput,  a)},
+        {kWeight, in(*plain.weight, kAskWeight, b)}
+    };
     result = sequence.operand(*plain.output, wanted(kAskOutput), out);
     arguments.push_back({kOutput, result.used});
   } else if (pass == ConvPass::GradInput) {
-    arguments = {{kOutput + kGradient, in(*plain.output, kAskOutputGradient, a)},
-                 {kWeight, in(*plain.weight, kAskWeight, b)}};
+    arguments = {
+        {kOutput + kGradient, in(*plain.output, kAskOutputGradient, a)},
+        {kWeight,             in(*plain.weight, kAskWeight,         b)}
+    };
     result = sequence.operand(*plain.input, wanted(kAskInputGradient), out);
     arguments.push_back({kInput + kGradient, result.used});
   } else {
-    arguments = {{kInput, in(*plain.input, kAskInput, a)},
-                 {kOutput + kGradient, in(*plain.output, kAskOutputGradient, b)}};
+    arguments = {
+        {kInput,              in(*plain.input,  kAskInput,          a)},
+        {kOutput + kGradient, in(*plain.output, kAskOutputGradient, b)}
+    };
     result = sequence.operand(*plain.weight, wanted(kAskWeightGradient), out);
     arguments.push_back({kWeight + kGradient, result.used});
   }
@@ -254,27 +263,32 @@ Run onednn_softmax(int64_t rows, int64_t columns, bool log, const Array& in, con
   Sequence s;
   s.held = {in, out};
   s.add(description,
-        {{kInput, memory(form.get(), in.data())}, {kOutput, memory(form.get(), out.data())}});
+        {
+            {kInput,  memory(form.get(), in.data()) },
+            {kOutput, memory(form.get(), out.data())}
+  });
   return runner(std::move(s));
 }
 
-Run onednn_layer_norm(int64_t rows, int64_t columns, float eps, const Array& in,
-                      const Array& scale, const Array& shift, const Array& out) {
+Run onednn_layer_norm(int64_t rows, int64_t columns, float eps, const Array& in, const Array& scale,
+                      const Array& shift, const Array& out) {
   const Library& l = library();
   std::unique_ptr<Room> form = describe({rows, columns}), line = describe({columns}),
                         statistics = describe({rows}), room = std::make_unique<Room>();
-  must(l.layer_normalization_forward_desc_init(room.get(), kInference, form.get(),
-                                               statistics.get(), eps, kUseScale | kUseShift),
+  must(l.layer_normalization_forward_desc_init(room.get(), kInference, form.get(), statistics.get(),
+                                               eps, kUseScale | kUseShift),
        "layer normalization");
   Handle description;
   must(l.primitive_desc_create(&description, room.get(), nullptr, l.engine, nullptr),
        "layer normalization");
   Sequence s;
   s.held = {in, scale, shift, out};
-  s.add(description, {{kInput, memory(form.get(), in.data())},
-                      {kScale, memory(line.get(), scale.data())},
-                      {kShift, memory(line.get(), shift.data())},
-                      {kOutput, memory(form.get(), out.data())}});
+  s.add(description, {
+                         {kInput,  memory(form.get(), in.data())   },
+                         {kScale,  memory(line.get(), scale.data())},
+                         {kShift,  memory(line.get(), shift.data())},
+                         {kOutput, memory(form.get(), out.data())  }
+  });
   return runner(std::move(s));
 }
 

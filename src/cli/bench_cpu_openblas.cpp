@@ -58,8 +58,8 @@ void openblas_gemm(const Gemm& g, const float* a, const float* b, float* c) {
 void openblas_gemv(bool transposed, int64_t rows, int64_t columns, const float* a, const float* x,
                    float* y) {
   const int width = static_cast<int>(columns);
-  library().sgemv(kRowMajor, transposed ? kTransposed : kPlain, static_cast<int>(rows), width, 1,
-                  a, width, x, 1, 0, y, 1);
+  library().sgemv(kRowMajor, transposed ? kTransposed : kPlain, static_cast<int>(rows), width, 1, a,
+                  width, x, 1, 0, y, 1);
 }
 
 }  // namespace mote::bench

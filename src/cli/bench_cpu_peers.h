@@ -39,21 +39,21 @@ enum class ConvPass { Forward, GradInput, GradWeight };
 Run onednn_conv(const ConvShape&, ConvPass, const Array& a, const Array& b, const Array& out);
 // Over the last axis.
 Run onednn_softmax(int64_t rows, int64_t columns, bool log, const Array& in, const Array& out);
-Run onednn_layer_norm(int64_t rows, int64_t columns, float eps, const Array& in,
-                      const Array& scale, const Array& shift, const Array& out);
+Run onednn_layer_norm(int64_t rows, int64_t columns, float eps, const Array& in, const Array& scale,
+                      const Array& shift, const Array& out);
 
 // ---- loops (bench_cpu_loops.cpp), in vectors as wide as the processor has, on all threads
 struct Loops {
-  float (*sum)(const float*, int64_t);               // one stream
-  float (*sum_of_four)(const float*, int64_t);       // four streams
+  float (*sum)(const float*, int64_t);                                              // one stream
+  float (*sum_of_four)(const float*, int64_t);                                      // four streams
   void (*triad)(const float* a, const float* b, float scale, float* out, int64_t);  // a + scale*b
   void (*multiply_add)(const float* a, const float* b, const float* c, float* out, int64_t);
-  float (*multiply_adds)(int64_t rounds);            // in registers, kChains vectors a round
+  float (*multiply_adds)(float factor, int64_t rounds);  // of kChains vectors in registers
   int lanes;
 };
 constexpr int64_t kChains = 16;
 const Loops& loops();
-extern volatile float kept;  // a result assigned to it has to be computed
+extern volatile float kept;      // a result assigned to it has to be computed
 double fma_gflops(int threads);  // measured now
 
 // Each thread takes a part: f(first, count).

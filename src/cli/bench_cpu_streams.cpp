@@ -1,4 +1,4 @@
-// Rows of `mote bench cpu` that memory decides: elementwise, reductions, normalisations, transposes.
+// Rows of `mote bench cpu` that memory decides: elementwise, reductions, norms, transposes.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -178,9 +178,12 @@ void add_stream_rows(std::vector<Row>& rows) {
     const char* name;
     Reduction reduction;
   } reductions[] = {
-      {"sum-all-64m", {false, Over::All}},         {"sum-rows-64m", {false, Over::Rows}},
-      {"sum-columns-64m", {false, Over::Columns}}, {"max-all-64m", {true, Over::All}},
-      {"max-rows-64m", {true, Over::Rows}},        {"max-columns-64m", {true, Over::Columns}},
+      {"sum-all-64m",     {false, Over::All}    },
+      {"sum-rows-64m",    {false, Over::Rows}   },
+      {"sum-columns-64m", {false, Over::Columns}},
+      {"max-all-64m",     {true, Over::All}     },
+      {"max-rows-64m",    {true, Over::Rows}    },
+      {"max-columns-64m", {true, Over::Columns} },
   };
   for (const auto& r : reductions)
     rows.push_back({r.name, read, 0.95, [r] { return reduction_sides(r.reduction); }});

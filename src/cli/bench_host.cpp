@@ -377,7 +377,8 @@ bool bench_layers(bool quiet) {
   const bool holds = deep <= kMostGrowth * shallow && same;
   if (!quiet)
     std::printf("one more layer of 12, 24, 48, 96 (%.1f, %.1f, %.1f, %.1f ms): %.3f ms at 12-24, "
-                "%.3f ms at 48-96, %.2f times (bar %.2f); distinct kernels %lu, %lu, %lu, %lu  %s\n",
+                "%.3f ms at 48-96, %.2f times (bar %.2f); distinct kernels "
+                "%lu, %lu, %lu, %lu  %s\n",
                 ms[0], ms[1], ms[2], ms[3], shallow, deep, deep / shallow, kMostGrowth,
                 runs[0][0].distinct, distinct, runs[2][0].distinct, runs[3][0].distinct,
                 holds ? "holds" : "MISSED");

@@ -67,8 +67,8 @@ void CallList::add_use(Part& part, int memory, bool writes) {
 
 void CallList::add_step(const CompiledStep& step) {
   Device* device = &on(step.device);
-  const bool joins = step.kernel && !parts_.empty() && parts_.back().launches &&
-                     parts_.back().device == device;
+  const bool joins =
+      step.kernel && !parts_.empty() && parts_.back().launches && parts_.back().device == device;
   if (!joins) parts_.push_back({device, nullptr, {}, {}, {}});
   Part& part = parts_.back();
   part.steps.push_back(&step);
@@ -82,7 +82,8 @@ void CallList::add_step(const CompiledStep& step) {
 void CallList::add_launch(const CompiledStep& step) {
   const Kernel& k = *step.kernel;
   Part& part = parts_.back();
-  const int at = static_cast<int>(parts_.size()) - 1, number = static_cast<int>(part.launches->size());
+  const int at = static_cast<int>(parts_.size()) - 1,
+            number = static_cast<int>(part.launches->size());
   Launch& l = part.launches->emplace_back();
   l.code = {step.kernel, k.code.get()};
   l.name = k.name.c_str();
@@ -92,7 +93,8 @@ void CallList::add_launch(const CompiledStep& step) {
   for (int id : step.buffers) {
     const int param = plan_->buffers[static_cast<size_t>(id)].param;
     if (param >= 0)
-      places_[static_cast<size_t>(param)].push_back({at, number, static_cast<int>(l.buffers.size())});
+      places_[static_cast<size_t>(param)].push_back(
+          {at, number, static_cast<int>(l.buffers.size())});
     l.buffers.push_back(address(id));
   }
   for (const std::string& name : k.vars) {

@@ -1,10 +1,10 @@
 // A plan bound to memory: every address resolved, ready to run, once or again and again.
 //
-// Making one takes all memory it needs (its own temporaries, and that of buffers which had none), so
-// that running cannot fail for lack of it. Between runs single buffers and variables may be replaced;
-// a list that a device still works on is copied first. Kernels that follow each other on one device
-// are one submission. A run waits, on the device, for the tokens of what it touches and adds its own.
-// Not thread-safe: realize and replays hold the engine's lock.
+// Making one takes all memory it needs (its own temporaries, and that of buffers which had none),
+// so that running cannot fail for lack of it. Between runs single buffers and variables may be
+// replaced; a list that a device still works on is copied first. Kernels that follow each other on
+// one device are one submission. A run waits, on the device, for the tokens of what it touches and
+// adds its own. Not thread-safe: realize and replays hold the engine's lock.
 #pragma once
 #include <memory>
 #include <span>
@@ -34,15 +34,15 @@ class CallList {
     int memory;
     bool writes;
   };
-  struct Part {                    // launches on one device, or one copy
+  struct Part {  // launches on one device, or one copy
     Device* device = nullptr;
     std::shared_ptr<std::vector<Launch>> launches;
     std::vector<const CompiledStep*> steps;
-    std::vector<Use> uses;         // each memory once
-    Token last;                    // of the latest submission
+    std::vector<Use> uses;  // each memory once
+    Token last;             // of the latest submission
   };
   struct LatestUse {
-    size_t parts = 0, use = 0;     // how many parts there were then; which use of the last one
+    size_t parts = 0, use = 0;  // how many parts there were then; which use of the last one
   };
   struct Place {
     int part, launch, slot;
@@ -65,8 +65,8 @@ class CallList {
   std::vector<std::shared_ptr<MemoryBlock>> memories_;  // params by slot, then one arena per device
   std::vector<int> memory_of_;                          // by plan buffer
   std::vector<Part> parts_;
-  std::vector<LatestUse> latest_use_;                   // by memory, while parts are made
-  std::vector<std::vector<Place>> places_;              // by param slot
+  std::vector<LatestUse> latest_use_;       // by memory, while parts are made
+  std::vector<std::vector<Place>> places_;  // by param slot
   struct Variable {
     std::string name;
     int64_t value;
@@ -74,7 +74,7 @@ class CallList {
   };
   std::vector<Variable> variables_;
   uint64_t kernels_ = 0;
-  std::vector<Token> after_;                            // kept for its memory
+  std::vector<Token> after_;  // kept for its memory
 };
 
 }  // namespace mote

@@ -13,14 +13,9 @@ Tensor from_file(const std::string& path, DType dtype, const Sizes& shape, int64
   start_engine();
   expect(dtype != DType::none && dtype != DType::index, "no tensor has the dtype ", dtype);
   expect(offset >= 0, "the offset must not be negative, got ", offset);
-  int64_t count = 1;
-  for (const Dim& d : to_dims(shape)) {
-    int64_t size = numeric(d);
-    expect(size >= 0, "sizes must not be negative, got ", size);
-    expect(!__builtin_mul_overflow(count, size, &count) && count <= INT64_MAX / size_of(dtype),
-           "the shape ", to_dims(shape), " holds more elements than there can be");
-  }
-  MappedFile file = map_file(path, offset, count * size_of(dtype));
+  std::vector<Dim> dims = to_dims(shape);
+  check_sizes(dims);
+  MappedFile file = map_file(path, offset, size_bytes(numeric(product(dims)), dtype));
   return from_blob(const_cast<void*>(file.data), shape, dtype, file.unmap, file.context, "DISK");
 }
 

@@ -164,9 +164,7 @@ bool is_asked_only(const Goal& g, int times_asked) {
 
 }  // namespace
 
-UOp whole_version(UOp node) {
-  return is_whole(node) ? leaf_under(node) : UOp();
-}
+UOp whole_version(UOp node) { return is_whole(node) ? leaf_under(node) : UOp(); }
 
 bool is_sole_reader(const TensorImpl& impl) {
   UOp n = impl.value;

@@ -1,10 +1,10 @@
 // What a realization has to store, so that every tensor and every pending graph still means what it
 // meant, and what holds of them afterwards.
 #pragma once
+#include <mote/tensor.h>
+
 #include <span>
 #include <vector>
-
-#include <mote/tensor.h>
 
 #include "ir/graph.h"
 
@@ -18,8 +18,8 @@ struct Goal {
   Tensor tensor;  // who asked; undefined for values kept because others still need them
 };
 
-// The version of a buffer that node shows whole and in order: through reshapes, and the cut that fits
-// a symbolic shape into its buffer. {} otherwise.
+// The version of a buffer that node shows whole and in order: through reshapes, and the cut that
+// fits a symbolic shape into its buffer. {} otherwise.
 UOp whole_version(UOp node);
 
 // Of the tensors asked for (undefined ones ask for nothing): what is not in memory yet.
@@ -32,8 +32,8 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors);
 //   * would spoil values that depend on an overwritten version and are still referred to elsewhere.
 void complete(std::vector<Goal>& goals);
 
-// Tensors in memory that is their own, about to be written by something that is no graph: goals that
-// copy what they hold for whoever else reads it.
+// Tensors in memory that is their own, about to be written by something that is no graph: goals
+// that copy what they hold for whoever else reads it.
 std::vector<Goal> copies_for_others(std::span<const Tensor> tensors);
 // Does nothing but the tensor itself, which is in memory, name what it holds?
 bool is_sole_reader(const TensorImpl& impl);

@@ -21,8 +21,8 @@ class JitCore {
   std::recursive_mutex mutex;  // of all below; held for the length of a call
   Loc where;
   bool in_call = false;
-  bool has_run = false;        // call 1 is over
-  const void* type = nullptr;  // of the arguments and the result, once it has run
+  bool has_run = false;                    // call 1 is over
+  const void* type = nullptr;              // of the arguments and the result, once it has run
   std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
   std::unique_ptr<Replayable> replayable;  // once captured
   std::unique_ptr<JitForm> form;

@@ -31,8 +31,8 @@ bool same_shape(const Shape& now, const Shape& then, Values& values) {
   for (int i = 0; i < now.rank(); ++i) {
     if (now[i].is_symbolic() != then[i].is_symbolic() || now[i].size != then[i].size) return false;
     Values ignored;
-    if (now[i].is_symbolic() && !(without_values(now[i].symbol, values) ==
-                                  without_values(then[i].symbol, ignored)))
+    if (now[i].is_symbolic() &&
+        !(without_values(now[i].symbol, values) == without_values(then[i].symbol, ignored)))
       return false;
   }
   return true;
@@ -56,9 +56,7 @@ Flat without_values(UOp expression, Values& values) {
   return flat;
 }
 
-const Tensor& root_of(const Tensor& t) {
-  return t.impl()->base.defined() ? t.impl()->base : t;
-}
+const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
 
 UOp buffer_under(const TensorImpl& root) {
   UOp leaf = whole_version(root.value);
@@ -101,7 +99,8 @@ Values ArgumentSpecs::check(const Found& arguments) const {
     if (now.defined() != then.defined)
       changed(path, text(word(now.defined()), ", it was ", word(then.defined)));
     if (!then.defined) continue;
-    if (now.dtype() != then.dtype) changed(path, text("dtype ", now.dtype(), ", it was ", then.dtype));
+    if (now.dtype() != then.dtype)
+      changed(path, text("dtype ", now.dtype(), ", it was ", then.dtype));
     if (now.impl()->device != then.device)
       changed(path, text("on ", now.device(), ", it was on ", device_name(then.device)));
     if (!same_shape(shape_of(now), *then.shape, values))
@@ -142,8 +141,9 @@ void ArgumentSpecs::check_aliases(const Found& arguments,
     const size_t then = tensors_[i].same_as;
     if (first == then) continue;
     const std::string& path = arguments.tensors[i].name;
-    if (first < i) changed(path, text("the memory of argument ", tensors_[first].path,
-                                      ", they were different tensors"));
+    if (first < i)
+      changed(path, text("the memory of argument ", tensors_[first].path,
+                         ", they were different tensors"));
     changed(path, text("a tensor of its own, it was that of argument ", tensors_[then].path));
   }
 }

@@ -1,10 +1,10 @@
 // The arguments of a captured function: what they must be, and where they are in memory.
 #pragma once
+#include <mote/fields.h>
+
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <mote/fields.h>
 
 #include "ir/flat.h"
 #include "ir/storage.h"

@@ -247,8 +247,9 @@ void ReplayBuilder::check_values(const Values& values) const {
   for (const RecordedRun& run : recorder_.runs())
     for (const auto& [name, value] : run.values) {
       auto given = std::ranges::find(values, name, [](const auto& v) { return v.first; });
-      check(given != values.end() && given->second == value, "[jit] the function binds the variable ",
-            name, " to ", value, " itself, and every replay would use that; pass the bound variable "
+      check(given != values.end() && given->second == value,
+            "[jit] the function binds the variable ", name, " to ", value,
+            " itself, and every replay would use that; pass the bound variable "
             "as an argument");
     }
 }

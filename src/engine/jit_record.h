@@ -1,8 +1,9 @@
 // What a function of tensors does, noted while it runs.
 //
-// A Recorder listens to the thread that made it: pending writes and gradients left behind, which the
-// jit realizes at the end of every call, and while it captures also every plan that realize runs. What
-// was pending before it began is not the function's work: realize runs that first, unrecorded.
+// A Recorder listens to the thread that made it: pending writes and gradients left behind, which
+// the jit realizes at the end of every call, and while it captures also every plan that realize
+// runs. What was pending before it began is not the function's work: realize runs that first,
+// unrecorded.
 #pragma once
 #include <memory>
 #include <span>
@@ -48,16 +49,16 @@ class StorageRef {
 
 struct RecordedRun {
   std::shared_ptr<const CompiledPlan> plan;
-  uint8_t device;                                      // where what names none lives
-  std::vector<Storage*> buffers;                       // by param slot
-  std::vector<std::pair<std::string, int64_t>> values; // of variables
+  uint8_t device;                                       // where what names none lives
+  std::vector<Storage*> buffers;                        // by param slot
+  std::vector<std::pair<std::string, int64_t>> values;  // of variables
 };
 
 struct RecordedStorage {
   StorageRef storage;
-  bool fresh;         // made meanwhile
-  bool from_host;     // made meanwhile with values in it
-  bool partly;        // some write leaves part of it as it was
+  bool fresh;      // made meanwhile
+  bool from_host;  // made meanwhile with values in it
+  bool partly;     // some write leaves part of it as it was
 };
 
 // A leaf whose gradient was used: it had `before` when it was used for the first time.
@@ -114,7 +115,7 @@ class Recorder : public EffectListener {
   std::vector<RecordedGradient> gradients_;
   std::unordered_set<const TensorImpl*> gradients_known_;
   std::vector<RecordedRun> runs_;
-  std::vector<RecordedStorage> storages_;     // in the order of first use
+  std::vector<RecordedStorage> storages_;  // in the order of first use
   std::unordered_map<const Storage*, size_t> index_;
 };
 

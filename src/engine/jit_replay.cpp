@@ -21,7 +21,8 @@ Ref with_values(const Ref& root, const Values& values) {
     for (Node* s : n->src()) src.push_back(made.at(s));
     Ref now = Ref(n);
     if (n->is(Op::Var)) {
-      auto it = std::ranges::find(values, n->arg.object->str, [](const auto& v) { return v.first; });
+      auto it =
+          std::ranges::find(values, n->arg.object->str, [](const auto& v) { return v.first; });
       if (it != values.end()) now = prim::bind(now, it->second);
     } else if (!src.empty()) {
       now = tensor_graph::make(n->op, n->dtype, src, n->arg);
@@ -79,7 +80,8 @@ void Replayable::check_held() const {
     const bool held = s.owner.defined()
                           ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
                           : s.storage.held_elsewhere() && s.storage->left.load() == s.left;
-    check(held, "[jit] nothing else holds a tensor that the function reads (", size_text(*s.storage),
+    check(held, "[jit] nothing else holds a tensor that the function reads (",
+          size_text(*s.storage),
           "): was another put in its place (x = ...)? Change it with assign() instead, or reset() "
           "the function");
   }
@@ -88,8 +90,9 @@ void Replayable::check_held() const {
 void Replayable::check_gradients() const {
   for (const Gradient& g : gradients_) {
     const bool is_there = g.leaf.impl()->grad.defined();
-    check(!is_there || g.was_there || g.first == EffectListener::Drop, "[jit] a parameter of shape ",
-          g.leaf, " has a gradient, and had none when the function was captured; call zero_grad() "
+    check(!is_there || g.was_there || g.first == EffectListener::Drop,
+          "[jit] a parameter of shape ", g.leaf,
+          " has a gradient, and had none when the function was captured; call zero_grad() "
           "before, or inside the function");
     check(is_there || g.param < 0 || g.first == EffectListener::Add, "[jit] a parameter of shape ",
           g.leaf, " has no gradient, and had one when the function was captured");
@@ -99,8 +102,10 @@ void Replayable::check_gradients() const {
 void Replayable::check_own_tensors(const Found& arguments,
                                    const std::vector<Storage*>& storages) const {
   for (size_t i = 0; i < storages.size(); ++i)
-    check(!storages[i] || !state_of_.count(storages[i]), "[jit] argument ", arguments.tensors[i].name,
-          ": the memory of a tensor that the function uses itself, it was another one in the capture");
+    check(!storages[i] || !state_of_.count(storages[i]), "[jit] argument ",
+          arguments.tensors[i].name,
+          ": the memory of a tensor that the function uses itself, it was another one in the "
+          "capture");
 }
 
 // ---- replaying
@@ -154,7 +159,8 @@ void Replayable::prepare_writes(std::vector<Tensor> written) {
 void Replayable::choose_outputs() {
   chosen_.clear();
   for (Output& o : outputs_) {
-    auto free = std::ranges::find_if(o.pool, [](const StorageRef& s) { return !s.held_elsewhere(); });
+    auto free =
+        std::ranges::find_if(o.pool, [](const StorageRef& s) { return !s.held_elsewhere(); });
     if (free == o.pool.end()) {
       const Storage& like = *o.pool[0];
       StorageRef made = StorageRef::adopt(make_storage(like.device, like.dtype, like.count));
@@ -183,7 +189,8 @@ Tensor Replayable::make_item(const Item& item, const Found& arguments,
     case Item::GivenGradient: return gradients_now_[index];
     case Item::Owned: return states_[index].owner;
     case Item::OfArgument: return value(*placed.storages[index]);
-    case Item::OfGradient: return value(*prim::base_of(node_of(gradients_now_[index]))->arg.storage);
+    case Item::OfGradient:
+      return value(*prim::base_of(node_of(gradients_now_[index]))->arg.storage);
     case Item::OfState: return value(*states_[index].storage);
     case Item::OfOutput: {
       Tensor t = value(*chosen_[index]);

@@ -10,11 +10,11 @@
 //   temporary  made by the function and gone, or left behind with the capture's values: planned
 //              together with the runs' own temporaries into one arena per device
 #pragma once
+#include <mote/jit.h>
+
 #include <memory>
 #include <unordered_map>
 #include <vector>
-
-#include <mote/jit.h>
 
 #include "engine/call_list.h"
 #include "engine/jit_arguments.h"
@@ -62,11 +62,19 @@ class Replayable {
   // How a replay makes one tensor.
   struct Item {
     enum Kind {
-      Undefined, Given, GivenRoot, GivenGradient, Owned,  // a tensor that is there
-      OfArgument, OfGradient, OfState, OfOutput, View     // one made of memory, or of another item
+      Undefined,
+      Given,
+      GivenRoot,
+      GivenGradient,
+      Owned,  // a tensor that is there
+      OfArgument,
+      OfGradient,
+      OfState,
+      OfOutput,
+      View  // one made of memory, or of another item
     } kind;
-    int index = 0;     // of the argument, gradient, state or output; of a view: the item under it
-    Ref form = {};     // movement over a placeholder
+    int index = 0;  // of the argument, gradient, state or output; of a view: the item under it
+    Ref form = {};  // movement over a placeholder
     bool symbolic = false, own = false;
     std::vector<int64_t> strides = {};
   };
@@ -91,20 +99,20 @@ class Replayable {
                    const Values& values) const;
   Results make_results(const Found& arguments, const PlacedArguments& placed, const Values& values);
 
-  std::vector<int> argument_params_;     // -1: not used, or the memory of an earlier one
+  std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;
-  std::vector<State> states_;            // in the order of first use
+  std::vector<State> states_;  // in the order of first use
   std::unordered_map<const Storage*, int> state_of_;
   std::vector<Output> outputs_;
-  std::vector<Item> items_;              // what a view looks at stands before it
-  std::vector<int> results_;             // items
+  std::vector<Item> items_;   // what a view looks at stands before it
+  std::vector<int> results_;  // items
   std::vector<Ref> symbols_;
   std::vector<Gradient> gradients_;
   std::unique_ptr<CallList> list_;
 
-  std::vector<Tensor> gradients_now_;    // those that are there, in a replay
-  std::vector<Storage*> chosen_;         // by output, in a replay
-  std::vector<Tensor> made_;             // by item, in a replay
+  std::vector<Tensor> gradients_now_;  // those that are there, in a replay
+  std::vector<Storage*> chosen_;       // by output, in a replay
+  std::vector<Tensor> made_;           // by item, in a replay
 };
 
 }  // namespace mote

@@ -115,12 +115,16 @@ TEST_SUITE("jit") {
       Tensor s = p.images.sum() + more.at("a")[1] * 10;
       if (p.mask) s = s + *p.mask * 100;
       Tensor front = get<0>(last)(Slice(0, get<1>(last)));
-      return std::make_pair(s, std::map<std::string, Tensor>{{"front", front.sum()}});
+      return std::make_pair(s, std::map<std::string, Tensor>{
+                                   {"front", front.sum()}
+      });
     });
     for (int i = 1; i < 6; ++i) {
       float v = static_cast<float>(i);
       Pair p{row({v, v}), tensor(v)};
-      std::map<std::string, std::vector<Tensor>> more{{"a", {tensor(0.f), tensor(v + 1)}}};
+      std::map<std::string, std::vector<Tensor>> more{
+          {"a", {tensor(0.f), tensor(v + 1)}}
+      };
       auto [s, named] = f(p, more, std::make_tuple(row(ramp(8)), n.bind(i)));
       CHECK(s.item<float>() == 2 * v + 10 * (v + 1) + 100 * v);
       CHECK(named.at("front").item<int>() == i * (i - 1) / 2);
@@ -130,9 +134,7 @@ TEST_SUITE("jit") {
   TEST_CASE("jit: pending arguments, views of other parts, whole views") {
     Tensor all = row(ramp(64)).reshape({16, 4});
     auto f = jit([](const Tensor& batch) { return (batch * batch.sum(1, true)).sum(0); });
-    auto plain = [](const Tensor& batch) {
-      return values((batch * batch.sum(1, true)).sum(0));
-    };
+    auto plain = [](const Tensor& batch) { return values((batch * batch.sum(1, true)).sum(0)); };
     for (int64_t i = 0; i < 8; ++i) {
       Tensor part = all(Slice(i, i + 4));
       CHECK(values(f(part)) == plain(part));
@@ -164,7 +166,8 @@ TEST_SUITE("jit") {
     auto g = jit([](Tensor x) { x.add_(1); });
     Tensor base = row(ramp(4));
     g(base(Slice(0, 2)));
-    CHECK(has(error_of([&] { g(base(Slice(0, 2))); }), "argument 0: the function writes to a view"));
+    CHECK(
+        has(error_of([&] { g(base(Slice(0, 2))); }), "argument 0: the function writes to a view"));
     CHECK(values(base) == Floats32{1, 2, 2, 3});
   }
 
@@ -189,7 +192,8 @@ TEST_SUITE("jit") {
     CHECK(has(wrong(p, {x, y, y}), "argument 1.2: a tensor more; there were 3"));
     CHECK(has(wrong(p, {x}), "argument 1.1: missing; there are 2 tensors of 3"));
     CHECK(has(wrong(p, {x, Tensor()}), "argument 1.1: undefined, it was a tensor"));
-    CHECK(has(wrong(p, {y, y}), "argument 1.0: a tensor of its own, it was that of argument 0.images"));
+    CHECK(has(wrong(p, {y, y}),
+              "argument 1.0: a tensor of its own, it was that of argument 0.images"));
     CHECK(has(wrong(p, {x, x}), "argument 1.1: the memory of argument 0.images"));
     CHECK(has(wrong(p, {x, row(ramp(4)).requires_grad_()}), "argument 1.1: requires_grad_(true)"));
     CHECK(f(p, two).item<float>() == 22);  // still there
@@ -229,7 +233,10 @@ TEST_SUITE("jit") {
     for (int i = 0; i < 3; ++i) f(row(ramp(4, static_cast<float>(i))));
     CHECK(values(out) == Floats32{4, 6, 8, 10});
     CHECK(values(part) == Floats32{2, 3, 0, 0});
-    auto state = f.state({{"out", out}, {"part", part}});
+    auto state = f.state({
+        {"out",  out },
+        {"part", part}
+    });
     REQUIRE(state.size() == 1);
     CHECK(state[0].name == "part");
   }
@@ -267,7 +274,9 @@ TEST_SUITE("jit") {
     for (const char* device : {"CPU", "LATE"}) {
       auto f = jit([](const Tensor& x) { return std::vector<Tensor>{x + 1, (x * 2).t()}; });
       std::vector<std::vector<Tensor>> kept;
-      auto input = [&](int i) { return row(ramp(4, static_cast<float>(i)), device).reshape({2, 2}); };
+      auto input = [&](int i) {
+        return row(ramp(4, static_cast<float>(i)), device).reshape({2, 2});
+      };
       for (int i = 0; i < 8; ++i) kept.push_back(f(input(i)));
       for (int i = 0; i < 8; ++i) {
         float v = static_cast<float>(i);
@@ -408,7 +417,10 @@ TEST_SUITE("jit") {
     Tensor sum = row({0, 0});
     auto rebinds = jit([&](const Tensor& x) { sum = (sum + x).realize(); });
     rebinds(row({1, 1}));
-    CHECK(has(error_of([&] { rebinds(row({1, 1})); }), "nothing else holds a tensor that the function reads"));
+    CHECK(has(error_of([&] {
+                rebinds(row({1, 1}));
+              }),
+              "nothing else holds a tensor that the function reads"));
     Tensor w = row({1, 2});
     auto h = jit([&](const Tensor& x) { return x * w; });
     for (int i = 0; i < 3; ++i) h(row({1, 1}));
@@ -425,7 +437,8 @@ TEST_SUITE("jit") {
     for (int i = 0; i < 3; ++i) CHECK(values(k(row({1, 1}))) == Floats32{7, 7});
     h.reset();
     for (int i = 0; i < 3; ++i) CHECK(values(h(row({1, 1}))) == Floats32{5, 5});
-    CHECK(has(error_of([&] { h(w); }), "argument 0: the memory of a tensor that the function uses"));
+    CHECK(
+        has(error_of([&] { h(w); }), "argument 0: the memory of a tensor that the function uses"));
   }
 
   TEST_CASE("jit: what the function leaves behind keeps its value") {
@@ -471,7 +484,8 @@ TEST_SUITE("jit") {
     CHECK(outer_calls == 2);
     CHECK(inner_calls == 2);
     CHECK_FALSE(inner.captured());
-    for (float i = 0; i < 4; ++i) CHECK(values(inner(row({1, 2}))) == Floats32{2 * i + 12, 4 * i + 22});
+    for (float i = 0; i < 4; ++i)
+      CHECK(values(inner(row({1, 2}))) == Floats32{2 * i + 12, 4 * i + 22});
     CHECK(inner_calls == 4);
     std::function<Tensor(const Tensor&)> again;
     auto recursive = jit([&](const Tensor& x) { return again(x); });

@@ -18,8 +18,8 @@ struct CompiledStep {
   std::shared_ptr<const Kernel> kernel;  // null: a copy
   std::vector<int> buffers;              // as Step::buffers, written ones first
   int outputs = 0;
-  std::vector<bool> reads;               // per buffer; a kernel may read what it writes
-  uint8_t device = 0;                    // 0: the plan's
+  std::vector<bool> reads;  // per buffer; a kernel may read what it writes
+  uint8_t device = 0;       // 0: the plan's
   std::vector<uint32_t> provenance;
   bool writes(size_t i) const { return static_cast<int>(i) < outputs; }
 };
@@ -32,7 +32,8 @@ struct CompiledPlan {
   int distinct = 0;
 };
 
-// Held by whoever plans, realizes or replays: one at a time in a process. Guards the plans and counts.
+// Held by whoever plans, realizes or replays: one at a time in a process. Guards the plans and
+// counts.
 std::recursive_mutex& engine_mutex();
 EngineCounts& counts_so_far();
 

@@ -226,9 +226,9 @@ class Layout {
 
 std::string Tensor::to_string(Loc where) const {
   Call call("to_string", where);
-  HostArray a(dtype(), numeric_shape(*this));
+  HostArray a(dtype(), value_shape(*this));
   if (a.count() == 0) return "[]";
-  copy_out(a.bytes.data(), nbytes());
+  copy_out(a.bytes.data(), static_cast<int64_t>(a.bytes.size()));
   return a.shape.empty() ? word(a.at(0)) : Layout(a).print();
 }
 

@@ -158,4 +158,5 @@ TEST_CASE("printing: streams, narrow floats, mistakes") {
   CHECK_THROWS_WITH_AS(Tensor().to_string(), doctest::Contains("[to_string] "), Error);
   Variable n("n", 1, 4);
   CHECK_THROWS_WITH_AS(ones({n}).to_string(), doctest::Contains("[to_string] "), Error);
+  CHECK(ones({n.bind(3), 2}).to_string() == "[[1. 1.]\n [1. 1.]\n [1. 1.]]");
 }

@@ -92,6 +92,7 @@ void interpret_goals(std::vector<Goal>& goals) {
 
 // Values on an interpreting device that others copy from must be in memory first.
 void realize_interpreted_sources(std::span<const Goal> goals) {
+  if (!interpreter_is_open()) return;
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
   std::vector<Tensor> sources;
@@ -167,7 +168,8 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
   uint8_t id = roots[0]->device;
-  Device& d = device_name.empty() ? mote::device(id ? id : kDefaultDevice) : mote::device(device_name);
+  Device& d =
+      device_name.empty() ? mote::device(id ? id : kDefaultDevice) : mote::device(device_name);
   auto plan = plan_for(forward.run(roots, &inputs), d);
   for (const CompiledStep& s : plan->steps) {
     if (!s.kernel) {

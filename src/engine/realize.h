@@ -6,7 +6,7 @@
 //   * Afterwards the node of each realized value points to its buffer (Node::realized), so that
 //     every graph that contains it reads memory from then on; no tensor is searched for. Nothing
 //     that was stored is computed again. A buffer is freed when the last tensor or pending graph
-//     that names it is gone. Intermediates live in one arena per device for the duration of the run.
+//     that names it is gone. Intermediates live in one arena per device during the run.
 //   * Writing in place would change what unrealized graphs elsewhere still mean to read. Any value
 //     of the graph at hand that depends on a version about to be overwritten and is still referred
 //     to from outside is stored as well, before the write (goals.h).
@@ -15,11 +15,11 @@
 // (with the flags that change code and the devices): a second step of a loop costs one look-up.
 // One realization runs at a time in a process.
 #pragma once
+#include <mote/tensor.h>
+
 #include <span>
 #include <string>
 #include <vector>
-
-#include <mote/tensor.h>
 
 #include "ir/flat.h"
 #include "schedule/schedule.h"
@@ -37,7 +37,7 @@ void set_aside(std::span<const Tensor> tensors);
 
 // What realizing would run: for tests, benches and the curious. Kernels are lowered and rendered.
 struct KernelReport {
-  std::string name, body, text;   // loops, kernel graph, generated text
+  std::string name, body, text;  // loops, kernel graph, generated text
   Estimate estimate;
   std::vector<std::string> places;  // user lines that went into it, a bounded set
 };
@@ -50,11 +50,11 @@ struct ScheduleReport {
 ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device = "");
 
 struct EngineCounts {
-  uint64_t schedules = 0, schedule_hits = 0;   // realizations that had work; found in the cache
+  uint64_t schedules = 0, schedule_hits = 0;  // realizations that had work; found in the cache
   uint64_t kernels_compiled = 0, kernels_run = 0;
-  uint64_t nodes = 0;             // constructions asked for, in all graphs
-  uint64_t visits = 0, attempts = 0;  // nodes that rewrites looked at, rules they tried
-  double lower_ms = 0;            // wall time from kernel bodies to code
+  uint64_t nodes = 0;                            // constructions asked for, in all graphs
+  uint64_t visits = 0, attempts = 0;             // nodes that rewrites looked at, rules they tried
+  double lower_ms = 0;                           // wall time from kernel bodies to code
   uint64_t plan_kernels = 0, plan_distinct = 0;  // of the last realization
 };
 EngineCounts engine_counts();

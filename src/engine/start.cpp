@@ -30,6 +30,18 @@ Storage* make_from_blob(uint8_t device_id, DType dtype, int64_t count, void* dat
   return b;
 }
 
+Storage* make_part(Storage& whole, int64_t first, int64_t count) {
+  auto& from = device_buffer(whole);
+  Device& d = from.device_ref();
+  if (d.computes() || !from.memory) return nullptr;
+  auto* b = new DeviceBuffer(whole.device, whole.dtype, count);
+  char* data = static_cast<char*>(from.memory->data()) + first * size_of(whole.dtype);
+  retain(&whole);
+  auto let_go = [](void* held) { release(static_cast<Storage*>(held)); };
+  b->memory = MemoryBlock::borrow(d, data, b->bytes(), let_go, &whole);
+  return b;
+}
+
 }  // namespace
 
 // Called by every translation unit that runs things, so that a static link keeps this file.
@@ -38,6 +50,7 @@ void start_engine() {
     make_storage = make_empty;
     storage_from_bytes = make_from_bytes;
     storage_from_blob = make_from_blob;
+    storage_part = make_part;
     open_device = [](uint8_t id) { device(id); };
     return true;
   }();

@@ -7,6 +7,7 @@
 #include "engine/realize.h"
 #include "ir/eval.h"
 #include "runtime/device.h"
+#include "runtime/host_array.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -35,17 +36,38 @@ static std::vector<std::byte> host_memory(int64_t bytes) try {
                                " bytes left for the values"));
 }
 
+static int64_t count_of(const std::vector<int64_t>& sizes) {
+  int64_t count = 1;
+  for (int64_t n : sizes) count *= n;
+  return count;
+}
+
+// Memory has room for the largest sizes: the values lie in the front of each axis.
+static std::vector<std::byte> front_of(const std::vector<std::byte>& memory, const Tensor& t,
+                                const std::vector<int64_t>& sizes) {
+  auto element = static_cast<size_t>(size_of(t.dtype()));
+  std::vector<int64_t> strides = row_major_strides(dims_of(t)), at(sizes.size(), 0);
+  std::vector<std::byte> out(static_cast<size_t>(count_of(sizes)) * element);
+  for (size_t to = 0; to < out.size(); to += element) {
+    int64_t from = 0;
+    for (size_t i = 0; i < at.size(); ++i) from += at[i] * strides[i];
+    std::memcpy(&out[to], &memory[static_cast<size_t>(from) * element], element);
+    for (size_t i = at.size(); i-- > 0 && ++at[i] == sizes[i];) at[i] = 0;
+  }
+  return out;
+}
+
 // The elements in row-major order; views are gathered into a buffer of their own first.
 static std::vector<std::byte> read_bytes(const Tensor& t) {
   start_engine();
   expect(!Recorder::capturing(), "a value is read while jit captures the function, and a replay "
          "would not read it again; return the tensor and read it outside, or keep it a tensor");
   const TensorImpl& impl = *t.impl();
-  Tensor plain = impl.base.defined() ? make_value(node_of(t), impl.device) : t;
-  expect(!shape_of(t).symbolic, "a tensor of symbolic shape ", shape_of(t),
-         " has no fixed number of values");
-  if (t.nbytes() == 0) return {};
-  if (impl.base.defined()) plain = make_value(prim::contiguous(node_of(t)), impl.device);
+  std::vector<int64_t> sizes = value_shape(t);
+  if (count_of(sizes) == 0) return {};
+  bool gather = impl.base.defined() || shape_of(t).symbolic;
+  uint8_t there = gather && !mote::device(impl.device).computes() ? kDefaultDevice : impl.device;
+  Tensor plain = gather ? make_value(prim::contiguous(copied_to(t, there)), there) : t;
   mote::realize({plain});
   UOp leaf = node_of(plain);
   while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
@@ -59,14 +81,15 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   device
       .copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false))
       .wait();
-  return out;
+  return shape_of(t).symbolic ? front_of(out, t, sizes) : out;
 }
 
 void Tensor::copy_out(void* data, int64_t bytes, Loc where) const {
   Call call("copy_out", where);
   expect_defined(*this);
-  expect(bytes == nbytes(), "room for ", bytes, " bytes, but the tensor of shape ", shape_of(*this),
-         " has ", nbytes());
+  int64_t needed = count_of(value_shape(*this)) * size_of(dtype());
+  expect(bytes == needed, "room for ", bytes, " bytes, but the tensor of shape ", shape_of(*this),
+         " has ", needed);
   std::vector<std::byte> all = read_bytes(*this);
   if (bytes) std::memcpy(data, all.data(), all.size());
 }
@@ -75,16 +98,12 @@ namespace {
 
 template <class T>
 T convert(DType d, const std::byte* p) {
-  if constexpr (std::is_same_v<T, Half>) return mote::to_half(load_float(d, p));
-  else if constexpr (std::is_same_v<T, BFloat16>) return mote::to_bfloat16(load_float(d, p));
-  else if constexpr (std::is_floating_point_v<T>)
-    return static_cast<T>(is_float(d) ? load_float(d, p)
-                          : d == DType::u64
-                              ? static_cast<double>(static_cast<uint64_t>(load_int(d, p)))
-                              : static_cast<double>(load_int(d, p)));
-  else if constexpr (std::is_same_v<T, bool>)
-    return is_float(d) ? load_float(d, p) != 0 : load_int(d, p) != 0;
-  else return is_float(d) ? static_cast<T>(load_float(d, p)) : static_cast<T>(load_int(d, p));
+  constexpr DType to = dtype_of<T>();
+  Scalar from = load_scalar(d, p), s = eval(Op::Cast, to, {&from, 1});
+  if constexpr (std::is_same_v<T, Half>) return mote::to_half(s.f);
+  else if constexpr (std::is_same_v<T, BFloat16>) return mote::to_bfloat16(s.f);
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(s.f);
+  else return static_cast<T>(s.i);
 }
 
 }  // namespace
@@ -106,7 +125,8 @@ template <class T>
 T Tensor::item(Loc where) const {
   Call call("item", where);
   expect_defined(*this);
-  expect(numel() == 1, "wants a tensor with one element, got shape ", shape_of(*this));
+  expect(count_of(value_shape(*this)) == 1, "wants a tensor with one element, got shape ",
+         shape_of(*this));
   return to_vector<T>(where)[0];
 }
 

@@ -52,6 +52,40 @@ TEST_SUITE("tensor grad") {
     CHECK(values(x.grad()) == Values{2, 2, 2});
   }
 
+  TEST_CASE("a loss that a leaf does not change has the gradient 0, not none") {
+    for (const char* device : {"CPU", "INTERP"}) {
+      auto gradient = [&](const Values& start, Tensor (*loss)(const Tensor&)) {
+        Tensor x = from_data(start, static_cast<int64_t>(start.size()), {.device = device});
+        loss(x.requires_grad_()).backward();
+        return x.grad().defined() ? values(x.grad()) : Values{-1};
+      };
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x.pow(0).sum(); }) == Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x.sign().sum(); }) == Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x.floor().sum(); }) == Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x(Slice(0, 0)).sum(); }) ==
+            Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x(Slice(0, 0)).prod(); }) ==
+            Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) { return x(Slice(0, 0)).pad({1, 1}).sum(); }) ==
+            Values{0, 0});
+      CHECK(gradient({1, 2}, [](const Tensor& x) {
+              return x(Slice(0, 0)).reshape({2, 0}).matmul(zeros({0, 3}, {.device = x.device()}))
+                  .sum();
+            }) == Values{0, 0});
+      CHECK(gradient({}, [](const Tensor& x) { return x.sum(); }) == Values{});
+      CHECK(gradient({}, [](const Tensor& x) {
+              return cat({x, ones({2}, {.device = x.device()})}).sum();
+            }) == Values{});
+      CHECK(gradient({}, [](const Tensor& x) { return (x * 2).exp().sum(); }) == Values{});
+    }
+    CHECK(leaf({-2, 0, 3}, {3}).sign().to_vector<float>() == Values{-1, 0, 1});
+    CHECK(leaf({-2, 0, 3}, {3}).pow(0).to_vector<float>() == Values{1, 1, 1});
+    CHECK(error_of([] { (leaf({1}, {1}) > 0).to_float().sum().backward(); })
+              .find("nothing this tensor") != std::string::npos);
+    CHECK(error_of([] { leaf({1}, {1}).detach().pow(0).sum().backward(); })
+              .find("nothing this tensor") != std::string::npos);
+  }
+
   TEST_CASE("a gradient is a tensor like any other") {
     Tensor x = leaf({1, 2}, {2});
     x.square().sum().backward();

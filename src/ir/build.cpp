@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ir/eval.h"
 #include "ir/memo.h"
 
 namespace mote {
@@ -21,8 +22,7 @@ UOp constant(DType dtype, int64_t v) {
   return make(Op::Const, dtype, {}, Arg::of(wrap_to(dtype, v)));
 }
 UOp constant(DType dtype, double v) {
-  if (!is_float(dtype)) return constant(dtype, static_cast<int64_t>(v));
-  return make(Op::Const, dtype, {}, Arg::of(round_to(dtype, v)));
+  return make(Op::Const, dtype, {}, arg_of(scalar(dtype, v)));
 }
 UOp zero_like(UOp u) { return constant(u->dtype, 0); }
 UOp invalid() { return make(Op::Invalid, DType::index, {}); }

@@ -268,7 +268,7 @@ std::vector<Dim> movement_shape(const Parts& p) {
       const std::vector<int64_t>& w = p.arg.object->ints;
       Dim& d = out[static_cast<size_t>(w[0])];
       check(!d.is_symbolic(), "[Window] of an axis of symbolic size ", d);
-      d = Dim((d.size - (w[1] - 1) * w[3] - 1) / w[2] + 1);
+      d = Dim((size_add(d.size, -size_mul(w[1] - 1, w[3])) - 1) / w[2] + 1);
       out.emplace_back(w[1]);
       return out;
     }

@@ -27,8 +27,10 @@ std::string normalise_one(std::string_view name) {
   bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
   check(!out.empty() && out[0] >= 'A' && out[0] <= 'Z' && digits, "[device] '", name,
         "' is no device name; write for example CPU or CPU:1");
-  if (number.find_first_not_of('0') == std::string_view::npos) return out.substr(0, colon);
-  return out;
+  number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+  check(number.size() <= 9, "[device] the number in '", name, "' is too large");
+  std::string kind = out.substr(0, colon);
+  return number.empty() ? kind : text(kind, ":", number);
 }
 
 std::string normalise(std::string_view list) {

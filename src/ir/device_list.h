@@ -9,7 +9,8 @@ namespace mote {
 
 constexpr uint8_t kNoDevice = 0, kDefaultDevice = 1;  // 1 is "CPU"
 
-// Equal for all spellings of a list: upper case, "CPU:0" is "CPU". User error on a malformed name.
+// Equal for all spellings of a list: upper case, "CPU:0" is "CPU", "CPU:01" is "CPU:1". User error
+// on a malformed name.
 uint8_t intern_device(std::string_view names);
 const std::string& device_name(uint8_t id);
 

@@ -14,6 +14,7 @@
 #include "ir/device_list.h"
 #include "ir/fold.h"
 #include "ir/provenance.h"
+#include "ir/size_sum.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -104,14 +105,13 @@ bool has_shape(Op op) { return !has(op, Effect) || op == Op::After; }
 // ---- Arena
 
 struct Arena::Impl {
-  // Chunks grow with the graph; the large ones are made of large pages.
-  static constexpr size_t kFirst = 1 << 20, kLargest = 8 << 20;
+  static constexpr size_t kChunk = 1 << 20;
   struct Chunk {
     char* data;
-    size_t bytes;
+    size_t used;
   };
   std::vector<Chunk> chunks;
-  size_t chunk = 0, used = 0;       // position of the bump pointer
+  size_t chunk = 0;                 // the one being filled
   std::vector<char*> large;         // nodes that do not fit a chunk
   std::vector<Node*> buckets;
   ShapePool shapes;
@@ -119,41 +119,44 @@ struct Arena::Impl {
 
   Impl() : buckets(1 << 12, nullptr) { scalar = shapes.intern({}); }
   ~Impl() {
-    for (const Chunk& c : chunks) munmap(c.data, c.bytes);
+    for (const Chunk& c : chunks) munmap(c.data, kChunk);
     for (char* c : large) delete[] c;
   }
 
   void add_chunk() {
-    size_t bytes = chunks.size() < 3 ? kFirst << chunks.size() : kLargest;
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p = mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) fail(ErrorKind::Device, "out of memory for compiler nodes");
-    if (bytes == kLargest) madvise(p, bytes, MADV_HUGEPAGE);
-    chunks.push_back({static_cast<char*>(p), bytes});
+    chunks.push_back({static_cast<char*>(p), 0});
   }
 
   char* allocate(size_t bytes) {
-    if (bytes > kFirst) return large.emplace_back(new char[bytes]);
-    if (chunks.empty() || used + bytes > chunks[chunk].bytes) {
+    if (bytes > kChunk) return large.emplace_back(new char[bytes]);
+    if (chunks.empty() || chunks[chunk].used + bytes > kChunk) {
       if (!chunks.empty()) ++chunk;
       if (chunk == chunks.size()) add_chunk();
-      used = 0;
+      chunks[chunk].used = 0;
     }
-    char* p = chunks[chunk].data + used;
-    used += bytes;
-    return p;
+    Chunk& c = chunks[chunk];
+    c.used += bytes;
+    return c.data + c.used - bytes;
   }
 
+  void link(Node* n) {
+    Node*& head = buckets[n->hash & (buckets.size() - 1)];
+    n->next = head;
+    head = n;
+  }
+
+  // In the order of memory, not of the old chains: a graph may be larger than the caches.
   void grow() {
-    std::vector<Node*> old(buckets.size() * 2, nullptr);
-    old.swap(buckets);
-    for (Node* n : old)
-      while (n) {
-        Node* rest = n->next;
-        Node*& head = buckets[n->hash & (buckets.size() - 1)];
-        n->next = head;
-        head = n;
-        n = rest;
+    buckets.assign(buckets.size() * 2, nullptr);
+    for (size_t i = 0; i < chunks.size() && i <= chunk; ++i)
+      for (size_t at = 0; at < chunks[i].used;) {
+        auto* n = reinterpret_cast<Node*>(chunks[i].data + at);
+        at += node_bytes(n->nsrc);
+        link(n);
       }
+    for (char* c : large) link(reinterpret_cast<Node*>(c));
   }
 };
 
@@ -183,10 +186,10 @@ UOp Arena::insert(const Parts& p, uint64_t hash, const Derived& d) {
   auto* n = reinterpret_cast<Node*>(m.allocate(node_bytes(p.src.size())));
   fill(n, hash, p, d, shape, next_id_++);
   n->provenance = p.src.empty() ? 0 : p.src[0]->provenance;
-  if (next_id_ > m.buckets.size()) m.grow();
-  Node*& head = m.buckets[hash & (m.buckets.size() - 1)];
-  n->next = head;
-  head = n;
+  if (next_id_ > m.buckets.size())
+    m.grow();  // links n too
+  else
+    m.link(n);
   return n;
 }
 
@@ -221,7 +224,8 @@ UOp Arena::make(Op op, DType dtype, std::span<Node* const> src, Arg arg) {
 void Arena::reset() {
   Impl& m = *impl_;
   std::fill(m.buckets.begin(), m.buckets.end(), nullptr);
-  m.chunk = m.used = 0;
+  m.chunk = 0;
+  if (!m.chunks.empty()) m.chunks[0].used = 0;
   for (char* c : m.large) delete[] c;
   m.large.clear();
   m.shapes.drop_symbolic();
@@ -344,6 +348,7 @@ const Shape* tensor_shape(const Parts& p) {
   in_tensor_graph = true;
   struct Off { ~Off() { in_tensor_graph = false; } } off;
   std::vector<Dim> dims = derive_shape(p);
+  check_sizes(dims);
   Shared& s = shared();
   std::lock_guard lock(s.shape_mutex);
   const Shape* shape = s.shapes.intern(dims);

@@ -78,8 +78,8 @@ UOp Ranges::find(int slot) const {
 
 int64_t most_positions(UOp r) {
   UOp n = r->src(0);
-  if (n->is(Op::Where) && n->src(2)->is_const(0)) n = n->src(1);
-  return is_const(n) ? n->arg.i : 0;
+  if (n->is(Op::Where)) n = n->src(1)->is_const(0) ? n->src(2) : n->src(1);
+  return is_const(n) && n->arg.i == r->src(0)->hi ? n->arg.i : 0;
 }
 
 UOp refuse(std::string* refused, std::string why) {
@@ -171,12 +171,12 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
   if (next_slot >= 63) return refuse(refused, "too many ranges");
-  if (is_tile(a.role))
-    for (UOp n : toposort(body))
-      if (n->is(Op::Range) && (n->src(0)->ranges & r->ranges))
-        return refuse(refused, "the extent of a loop depends on it");
   UOp n = r->src(0);
   if (n->ranges) return refuse(refused, "its extent depends on other loops");
+  if (is_tile(a.role))
+    for (UOp other : toposort(body))
+      if (other->is(Op::Range) && (other->src(0)->ranges & r->ranges))
+        return refuse(refused, "the extent of a loop depends on it");
   bool exact = is_const(n) && n->arg.i % a.amount == 0;
   UOp outer_size = simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
@@ -231,6 +231,10 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
   for (UOp r : nest)
     if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
       return refuse(refused, "roles differ");
+  for (size_t i = 0; i < nest.size(); ++i)
+    for (size_t inner = i + 1; inner < nest.size(); ++inner)
+      if (nest[i]->src(0)->ranges & nest[inner]->ranges)
+        return refuse(refused, text("the extent of ", slots[i], " depends on ", slots[inner]));
   std::ranges::sort(slots);
   std::vector<std::pair<UOp, UOp>> map;
   for (size_t i = 0; i < nest.size(); ++i)
@@ -266,6 +270,7 @@ std::string cannot_block(UOp reduce) {
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
   if (body->nsrc > 1) return refuse(refused, "several outputs");
   UOp stored = body->src(0)->src(0);
   for (UOp n : toposort(body)) {

@@ -44,7 +44,8 @@ TEST_SUITE("actions") {
         "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "order 1 0",
         "order 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
         "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
-        "block 2", "split 2 2 unroll; block 2; order 2 0", "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
+        "block 2", "split 2 2 unroll; block 2; order 2 0",
+        "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
         "stage 1 0 2", "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
         "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
         "split 1 4 lane; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; block 2; "
@@ -87,7 +88,9 @@ TEST_SUITE("actions") {
   }
 
   TEST_CASE("lists print and parse back, and bad text is an error") {
-    const char* text = "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; stage sum 3 1; skip 4; stream 0; split 4 16 lane";
+    const char* text =
+        "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
+        "stage sum 3 1; skip 4; stream 0; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1"})
@@ -127,6 +130,35 @@ TEST_SUITE("actions") {
     target.vector_bytes = 32;
     CHECK(to_string(choose_actions(row_sums_added(), target)) ==
           "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
+  }
+
+  TEST_CASE("a loop whose extent depends on others stays inside them") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp out = param(0, DType::f32, 8), w = param(1, DType::f32, 48);
+    UOp x = range(0, index(8), Role::Loop), t = range(1, index(3), Role::Reduce),
+        o = range(2, index(16), Role::Reduce);
+    UOp over[] = {t, o};
+    UOp value = where(logical_not(lt(x, t)), at(w, o * 3 + t), constant(DType::f32, 0));
+    UOp store = make(Op::Store, DType::none, {at(out, x), reduce_over(Op::Add, value, over)});
+    UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, x})},
+                    Arg::of(intern_arg({})));
+    std::string refused;
+    CHECK(!apply(body, parse_actions("skip 1")[0], &refused));
+    CHECK(refused == "the gate depends on range 1");
+    UOp skipped = apply(body, parse_actions("skip 2")[0]);
+    REQUIRE(skipped);
+    auto reason = [&](const char* list) {
+      CHECK(!apply(skipped, parse_actions(list)[0], &refused));
+      return refused;
+    };
+    CHECK(reason("block 2") == "its extent depends on other loops");
+    CHECK(reason("split 2 4 unroll") == "its extent depends on other loops");
+    CHECK(reason("split 0 4 lane") == "the extent of a loop depends on it");
+    CHECK(reason("order 2 1") == "the extent of 2 depends on 1");
+    CHECK(reason("stage 1 1") == "the extent of range 2 depends on these");
+    refused.clear();
+    CHECK_MESSAGE(apply(skipped, parse_actions("stage 1 1 2")[0], &refused), refused);
   }
 
   TEST_CASE("what cannot be is refused with a reason") {

@@ -101,7 +101,8 @@ class Contraction {
       v.direct = stride(result_, column) == 1;
       if (!v.direct && s_.sum_stage) continue;
       for (UOp row : axes_) {
-        if (row == column || (row->ranges & steering) || !v.left.depends_on(row) || v.right.depends_on(row)) continue;
+        if (row == column || (row->ranges & steering)) continue;
+        if (!v.left.depends_on(row) || v.right.depends_on(row)) continue;
         if (size(row) < 2 || size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
         choose_tile(v);
@@ -129,8 +130,8 @@ class Contraction {
            size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
   }
 
-  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges, packing,
-  // gates in the inner loop.
+  // Time per product: loads beside the multiply-adds, too few chains, padding at both edges,
+  // packing, gates in the inner loop.
   double cost(const View& v) const {
     const Tile& t = v.tile;
     auto real = [](int64_t n) { return static_cast<double>(n); };
@@ -141,7 +142,8 @@ class Contraction {
     if (m % t.rows) c += packs_left(v) ? 0.01 : 0.08;
     if (n % t.columns()) c += 0.02;
     if (packs_left(v)) c += 2 * real(t.lanes) / real(reuse(v.left));
-    if (packs_right(v)) c += (stride(v.right.position, v.column) == 1 ? 2 : 40) / real(reuse(v.right));
+    if (packs_right(v))
+      c += (stride(v.right.position, v.column) == 1 ? 2 : 40) / real(reuse(v.right));
     if (!v.direct) c += (stride(result_, v.row) == 1 ? 6 : 20) / real(depth_);
     if (v.left.gated && !packs_left(v)) c += 0.5;
     if (v.right.gated && !packs_right(v)) c += 0.5;
@@ -176,7 +178,8 @@ class Contraction {
     over.push_back(range_slot(view_.row));
     if (whole && target_.threads > 1 && size(view_.row) >= 4 * target_.threads) {
       outside.push_back(over.back());
-      over.back() = trial.split(over.back(), pieces(size(view_.row), 4 * target_.threads), Role::Loop);
+      const int64_t part = pieces(size(view_.row), 4 * target_.threads);
+      over.back() = trial.split(over.back(), part, Role::Loop);
     }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
@@ -186,7 +189,7 @@ class Contraction {
     return true;
   }
 
-  // Loops around the kept sums first; then squares of what was the lanes and of how the result lies.
+  // Loops around the kept sums first; then squares of what was lanes and of how the result lies.
   void copy_in_squares(Sketch& s, const std::vector<int>& outside, std::vector<int> inside) const {
     int across = inside.back(), along = -1;
     for (UOp r : s.outputs)
@@ -220,12 +223,14 @@ class Contraction {
     const int64_t tiles_down = pieces(m, t.rows);
     pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
     if (s_.reduces.size() > 1) {
-      if (pack_right_ && n * depth_ * bytes_ > target_.l2_bytes / 2)
-        block_axis_ = *std::ranges::max_element(s_.reduces, {}, Sketch::size);
+      if (!pack_right_ || n * depth_ * bytes_ <= target_.l2_bytes / 2) return;
+      for (UOp r : s_.reduces)
+        if (is_const(r->src(0)) && (!block_axis_ || size(r) > size(block_axis_))) block_axis_ = r;
       return;
     }
     // A panel of the right side in an eighth of L2, a block of the left in half of it.
-    const int64_t wanted = std::clamp<int64_t>(target_.l2_bytes / 8 / (t.columns() * bytes_), 64, 384);
+    const int64_t panel = target_.l2_bytes / 8 / (t.columns() * bytes_);
+    const int64_t wanted = std::clamp<int64_t>(panel, 64, 384);
     if (depth_ > wanted * 3 / 2) block_depth_ = even_depth(wanted);
     if (!pack_left_ || !pack_right_) return;
     const int64_t k = block_depth_ ? block_depth_ : depth_;

@@ -237,11 +237,22 @@ class Chooser : Sketch {
     if (work < 32768) return;
     UOp best;
     for (UOp r : outputs)
-      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads)) {
+      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads) &&
+          !repeats_stages(r)) {
         best = !best || size(r) > size(best) ? r : best;
         if (size(best) >= 4 * target.threads) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
+  }
+
+  // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
+  // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
+  bool repeats_stages(UOp r) const {
+    for (UOp n : toposort(body)) {
+      if (!n->is(Op::Stage) || (n->ranges & r->ranges)) continue;
+      if (n == sum_stage || size(r) > 4 * target.threads) return true;
+    }
+    return false;
   }
 };
 

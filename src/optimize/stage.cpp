@@ -87,9 +87,13 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   UOp value = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                      : the_read(body, a.slot, slots, refused);
   if (!value) return {};
-  for (UOp r : open_ranges(value))
-    if (is_tile(range_role(r)) && !std::ranges::count(over, r))
+  for (UOp r : open_ranges(value)) {
+    if (std::ranges::count(over, r)) continue;
+    if (r->src(0)->ranges & slots)
+      return refuse(refused, text("the extent of range ", range_slot(r), " depends on these"));
+    if (is_tile(range_role(r)))
       return refuse(refused, text("the read depends on tile range ", range_slot(r), " too"));
+  }
   if (ranges.next_slot + static_cast<int>(over.size()) > 63)
     return refuse(refused, "too many ranges");
 

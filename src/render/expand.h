@@ -3,9 +3,9 @@
 // A statement is written once per *form* that its users need. A form pins some tile ranges at
 // position 0 and expands the others; positions are used in the form that pins every range they are
 // linear in, and constant offsets make up for it. If the lane is among the ranges expanded, the
-// registers are vectors. Values nobody needs are not written. Memory whose lanes lie apart, in a tile
-// with another axis along which it is contiguous, is accessed along that axis, and the registers are
-// transposed by shuffles.
+// registers are vectors. Values nobody needs are not written. Memory whose lanes lie apart, in a
+// tile with another axis along which it is contiguous, is accessed along that axis, and the
+// registers are transposed by shuffles.
 #pragma once
 #include <optional>
 #include <span>

@@ -146,29 +146,36 @@ std::string find_on_path(const std::string& name) {
 struct Compiler {
   std::string path;
   std::string version;
+  std::string why_not = {};  // where there is none
 };
 
+constexpr const char* none_found =
+    "no C compiler (cc, gcc or clang) on PATH: install g++ (or libllvm19, which needs no C "
+    "compiler)";
+
 Compiler find_compiler() {
+  std::string broken;
   for (const char* name : {"cc", "gcc", "clang"}) {
     Compiler found{find_on_path(name), ""};
     if (found.path.empty()) continue;
     MemoryFile input, messages, unused;
-    if (!run_program({found.path, "--version"}, input, messages, unused)) continue;
+    if (!run_program({found.path, "--version"}, input, messages, unused)) {
+      broken += text(broken.empty() ? "" : ", ", found.path);
+      continue;
+    }
     found.version = messages.contents_text();
     found.version.resize(std::min(found.version.size(), found.version.find('\n')));
     return found;
   }
-  return {};
+  if (broken.empty()) return {"", "", none_found};
+  return {"", "", text("the C compiler ", broken, " does not run (--version fails): repair it, or "
+                       "install libllvm19, which needs no C compiler")};
 }
 
 const Compiler& compiler() {
   static const Compiler found = find_compiler();
   return found;
 }
-
-constexpr const char* none_found =
-    "no C compiler (cc, gcc or clang) on PATH: install g++ (or libllvm19, which needs no C "
-    "compiler)";
 
 // The line that the first "<stdin>:12:" points at: gcc does not quote what it read from a pipe.
 std::string offending_line(const std::string& messages, std::string_view c_text) {
@@ -193,7 +200,7 @@ std::string first_lines(const std::string& messages, int count) {
 
 bool c_compiler_available(std::string* why_not) {
   if (!compiler().path.empty()) return true;
-  if (why_not) *why_not = none_found;
+  if (why_not) *why_not = compiler().why_not;
   return false;
 }
 
@@ -208,7 +215,8 @@ std::string c_compiler_version() {
 
 std::vector<uint8_t> c_compile(std::string_view c_text,
                                const std::vector<std::string>& extra_flags) {
-  if (compiler().path.empty()) fail(ErrorKind::Device, text("[c_compiler] ", none_found));
+  if (compiler().path.empty())
+    fail(ErrorKind::Device, text("[c_compiler] ", compiler().why_not));
   MemoryFile input, messages, object;
   input.fill(c_text);
   std::vector<std::string> command = {compiler().path};

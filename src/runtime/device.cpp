@@ -1,6 +1,7 @@
 #include "runtime/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -150,6 +151,9 @@ DeviceBuffer& device_buffer(Storage& s) { return static_cast<DeviceBuffer&>(s); 
 
 // ---- registry
 
+static std::atomic<bool> interpreter_opened = false;
+bool interpreter_is_open() { return interpreter_opened; }
+
 Device& device(uint8_t id) { return device(device_name(id)); }
 
 Device& device(std::string_view given) {
@@ -165,8 +169,9 @@ Device& device(std::string_view given) {
     if (!row.available(&why_not))
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
-    int64_t limit = flag(Flag::MEMORY_MB) * (1 << 20);
+    int64_t limit = std::min(flag(Flag::MEMORY_MB), INT64_MAX >> 20) << 20;
     if (made->holds_data()) made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    if (made->interprets_graphs()) interpreter_opened = true;
     return *(*open->emplace(name, std::move(made)).first).second;
   }
   std::string known;

@@ -144,6 +144,7 @@ DeviceBuffer& device_buffer(Storage& s);
 // User error for unknown names, Device error (with the package to install) for unavailable ones.
 Device& device(std::string_view name);
 Device& device(uint8_t id);
+bool interpreter_is_open();  // some device that interprets graphs
 struct DeviceRow {
   const char* name;
   bool (*available)(std::string* why_not);

@@ -57,6 +57,35 @@ TEST_CASE("from_file maps a file and .to copies it") {
   CHECK(t.to("CPU:1").t().to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
 }
 
+TEST_CASE("views of a file are read and moved") {
+  TempFile file(bytes_of<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  Tensor t = from_file(file.path(), float32, {4, 3});
+  using Values = std::vector<float>;
+  auto check = [](const Tensor& view, const Values& want) {
+    CHECK(view.to("CPU").to_vector<float>() == want);
+    CHECK(view.to("INTERP").to_vector<float>() == want);
+    CHECK(view.to_vector<float>() == want);
+  };
+  check(t(Slice(1, 3)), {3, 4, 5, 6, 7, 8});
+  check(t(2), {6, 7, 8});
+  check(t(2, 1), {7});
+  check(t(Slice(), 1), {1, 4, 7, 10});
+  check(t.t()(Slice(1, 3), Slice(1, 3)), {4, 7, 5, 8});
+  check(t(Slice(None, None, -2)), {9, 10, 11, 3, 4, 5});
+  check(t.diagonal(), {0, 4, 8});
+  check(t(3).expand({2, 3}), {9, 10, 11, 9, 10, 11});
+  check(t.unfold(0, 2, 2).select(0, 1), {6, 9, 7, 10, 8, 11});
+  check(t(Slice(0, 0)), {});
+  Tensor whole = zeros({2, 3}, float64);
+  whole.assign(t(Slice(2, 4)));
+  CHECK(whole.to_vector<float>() == Values{6, 7, 8, 9, 10, 11});
+  Tensor row = t(1).to("CPU");
+  t = {};
+  CHECK(row.to_vector<float>() == Values{3, 4, 5});
+  row.realize();
+  CHECK(!is_mapped(file.path()));
+}
+
 TEST_CASE("from_file unmaps at the last use") {
   TempFile file(bytes_of<int>({7, 8, 9}));
   Tensor moved;

@@ -1,11 +1,16 @@
 #include "runtime/host_array.h"
 
 #include <cmath>
+#include <new>
+
+#include "ir/size_sum.h"
 
 namespace mote {
 
 HostArray::HostArray(DType d, std::vector<int64_t> s) : dtype(d), shape(std::move(s)) {
-  bytes.resize(static_cast<size_t>(count()) * static_cast<size_t>(size_of(d)));
+  int64_t wanted = size_bytes(count(), d);
+  if (static_cast<size_t>(wanted) > bytes.max_size()) throw std::bad_alloc();
+  bytes.resize(static_cast<size_t>(wanted));
 }
 
 int64_t HostArray::count() const {

@@ -157,8 +157,8 @@ class Bounder {
     return heaviest;
   }
 
-  // The value to store is found below movement and widening casts, and below what is made of much smaller ones: the
-  // products that a matrix product sums are never stored.
+  // The value to store is found below movement and widening casts, and below what is made of much
+  // smaller ones: the products that a matrix product sums are never stored.
   bool force_heaviest_source(UOp n) {
     Node* at = heaviest_source(n.get());
     if (!at) return false;

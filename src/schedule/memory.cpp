@@ -25,7 +25,7 @@ std::vector<Life> lives_of(const Plan& plan) {
       int& life = at[static_cast<size_t>(b)];
       if (life < 0) {
         life = static_cast<int>(lives.size());
-        int64_t bytes = (buffer.bytes() + kAlign - 1) / kAlign * kAlign;
+        int64_t bytes = size_add(buffer.bytes(), kAlign - 1) / kAlign * kAlign;
         lives.push_back({b, static_cast<int>(i), 0, std::max(bytes, kAlign)});
       }
       lives[static_cast<size_t>(life)].last = static_cast<int>(i);
@@ -51,6 +51,7 @@ struct Placed {
     for (size_t i = 0; i < when.size(); ++i) {
       if (when[i].last < life.first || life.last < when[i].first) continue;
       int64_t gap = where[i].offset - end;
+      if (gap == life.bytes) return end;  // none fits better
       if (gap >= life.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
       end = std::max(end, where[i].end);
     }
@@ -64,19 +65,14 @@ struct Placed {
   }
 };
 
-// Small ones at the end share nothing: all together they are not worth the search.
 void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
-  constexpr int64_t kWorthwhile = 256;  // a part of the arena
   std::ranges::stable_sort(lives, std::greater<>(), &Life::bytes);
-  int64_t rest = 0;
-  for (const Life& life : lives) rest += life.bytes;
-  plan.unplanned_bytes += rest;
+  for (const Life& life : lives)
+    plan.unplanned_bytes = size_add(plan.unplanned_bytes, life.bytes);
   Placed placed;
   for (const Life& life : lives) {
-    const bool search = rest > arena / kWorthwhile;
-    rest -= life.bytes;
-    const int64_t offset = search ? placed.best_offset(life) : arena;
-    if (search) placed.add(life, offset);
+    const int64_t offset = placed.best_offset(life);
+    placed.add(life, offset);
     plan.buffers[static_cast<size_t>(life.buffer)].offset = offset;
     arena = std::max(arena, offset + life.bytes);
   }

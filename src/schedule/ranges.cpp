@@ -33,6 +33,9 @@ bool keeps_value(UOp store) {
 
 namespace {
 
+// As it stands in everything that is simplified afterwards.
+UOp loop_extent(const Dim& d) { return d.symbol ? simplify(d.symbol) : index(d.size); }
+
 class Assigner {
  public:
   Assigner(UOp sink, const Target& target) : target_(target) {
@@ -231,7 +234,7 @@ class Assigner {
   UOp new_range(int kernel, const Dim& d, Role role) {
     KernelDraft& k = draft_.kernels[static_cast<size_t>(kernel)];
     ensure(k.next_slot < 64, "a kernel with more than 64 loops");
-    UOp r = range(k.next_slot++, extent(d), role);
+    UOp r = range(k.next_slot++, loop_extent(d), role);
     k.extents.push_back(d.size);
     if (role == Role::Reduce) k.reduce_slots |= 1ull << range_slot(r);
     return r;
@@ -477,7 +480,7 @@ class Assigner {
       const Dim& size = n->shape->dims[d];
       if (size == Dim(1) && p->is_const(0)) continue;
       if (!p->is(Op::Range) || (seen & p->ranges) || (k.reduce_slots & p->ranges)) return false;
-      if (p->src(0) != extent(size)) return false;
+      if (p->src(0) != loop_extent(size)) return false;
       seen |= p->ranges;
       ++next;
     }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ir/build.h"
+#include "ir/size_sum.h"
 #include "ir/target.h"
 
 namespace mote {
@@ -33,7 +34,7 @@ struct PlannedBuffer {
   uint8_t device = 0;
   int param = -1;        // slot of the caller's buffer; -1: a temporary
   int64_t offset = -1;   // of a temporary: bytes into the arena
-  int64_t bytes() const { return count * size_of(dtype); }
+  int64_t bytes() const { return size_bytes(count, dtype); }
 };
 
 struct Step {

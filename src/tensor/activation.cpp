@@ -1,6 +1,5 @@
 // Activations and other shapes of one tensor with parameters.
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "tensor/impl.h"
@@ -104,9 +103,9 @@ Tensor Tensor::tanhshrink(Loc w) const {
 Tensor Tensor::gelu(const char* approximate, Loc w) const {
   Call call("gelu", w);
   expect_float(*this);
-  bool with_tanh = !std::strcmp(approximate, "tanh");
-  expect(with_tanh || !std::strcmp(approximate, "none"), "approximate is none or tanh, got ",
-         approximate);
+  std::string how = word(approximate, "approximate");
+  bool with_tanh = how == "tanh";
+  expect(with_tanh || how == "none", "approximate is none or tanh, got ", how);
   return wide(*this, [&](const Tensor& x) {
     if (!with_tanh) return 0.5 * x * (1 + (x * std::numbers::sqrt2 * 0.5).erf());
     Tensor inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);

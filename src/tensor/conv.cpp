@@ -32,8 +32,9 @@ void check_channels(const Tensor& x, const Tensor& weight, const Tensor& bias, i
          "; cast one");
   expect(groups >= 1, "needs groups >= 1, got ", groups);
   common_device({&x, &weight, &bias});
-  int64_t channels = x.size(1), out = weight.size(transposed ? 1 : 0) * (transposed ? groups : 1);
-  int64_t wanted = transposed ? weight.size(0) : weight.size(1) * groups;
+  int64_t channels = x.size(1),
+          out = size_mul(weight.size(transposed ? 1 : 0), transposed ? groups : 1);
+  int64_t wanted = transposed ? weight.size(0) : size_mul(weight.size(1), groups);
   expect(channels == wanted, "weight of shape ", weight, " with ", groups, " groups needs ", wanted,
          " input channels, got an input of shape ", x);
   expect((transposed ? channels : out) % groups == 0, transposed ? channels : out,
@@ -50,7 +51,7 @@ Tensor correlate(const Tensor& x, const Tensor& weight, int64_t groups,
   std::vector<int64_t> w = weight.shape(), kernel(w.begin() + 2, w.end());
   for (int64_t i = 0; i < spatial; ++i) {
     auto s = static_cast<size_t>(i);
-    int64_t reach = dilation[s] * (kernel[s] - 1) + 1, size = x.size(2 + i);
+    int64_t reach = size_add(size_mul(dilation[s], kernel[s] - 1), 1), size = x.size(2 + i);
     expect(reach <= size, "a kernel reaching over ", reach, " does not fit a padded input of size ",
            size, " on spatial axis ", i);
   }
@@ -91,7 +92,7 @@ Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, const
   std::vector<int64_t> dilation = per_axis(o.dilation, spatial, "dilation", 1);
   std::vector<int64_t> padding = per_axis(o.padding, spatial, "padding", 0), amounts;
   for (size_t i = static_cast<size_t>(spatial); i-- > 0;) {
-    int64_t reach = dilation[i] * (weight.size(static_cast<int64_t>(i) + 2) - 1);
+    int64_t reach = size_mul(dilation[i], weight.size(static_cast<int64_t>(i) + 2) - 1);
     expect(!o.same || stride[i] == 1, "padding \"same\" needs stride 1, got ", stride);
     amounts.push_back(o.same ? reach / 2 : padding[i]);
     amounts.push_back(o.same ? reach - reach / 2 : padding[i]);
@@ -106,7 +107,7 @@ Tensor spaced(const Tensor& t, int64_t axis, int64_t stride) {
   std::vector<int64_t> amounts(static_cast<size_t>(2 * (t.dim() - axis)), 0);
   amounts[amounts.size() - 1] = stride - 1;
   Tensor wide = t.unsqueeze(axis + 1).pad(amounts).flatten(axis, axis + 1);
-  return wide.narrow(axis, 0, (t.size(axis) - 1) * stride + 1);
+  return wide.narrow(axis, 0, size_mul(t.size(axis) - 1, stride) + 1);
 }
 
 Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -122,10 +123,10 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
     auto axis = static_cast<int64_t>(i) + 2;
     expect(extra[i] < std::max(stride[i], dilation[i]), "output_padding ", extra,
            " must be smaller than stride ", stride, " or dilation ", dilation);
-    int64_t around = dilation[i] * (weight.size(axis) - 1) - padding[i];
+    int64_t around = size_add(size_mul(dilation[i], weight.size(axis) - 1), -padding[i]);
     x = spaced(x, axis, stride[i]);
     amounts.push_back(around);
-    amounts.push_back(around + extra[i]);
+    amounts.push_back(size_add(around, extra[i]));
     flipped.push_back(axis + 1);
   }
   std::vector<int64_t> w = weight.shape(), grouped = {o.groups, w[0] / o.groups};

@@ -19,27 +19,70 @@ Tensor& update(Tensor& t, const Tensor& result) {
   return t;
 }
 
+// For questions that are asked often: a call is opened only to say what went wrong.
+void expect_asked(const Tensor& t, const char* question, const Loc& where) {
+  if (t.defined()) [[likely]] return;
+  Call call(question, where);
+  expect_defined(t);
+}
+
+// Each word of the last axis as `parts` narrower ones, the low bits first.
+Tensor cut_bits(const Tensor& words, int parts) {
+  expect(words.dim() > 0, "a tensor without axes cannot become ", parts, " elements");
+  int width = 8 * size_of(words.dtype()) / parts;
+  Tensor at = iota_tensor(parts, words.dtype(), words.impl()->device) * width;
+  return (words.unsqueeze(-1) >> at).to(bits_type(width)).flatten(-2);
+}
+
+// As many neighbours of the last axis as one wider word.
+Tensor join_bits(const Tensor& words, int parts) {
+  expect(words.dim() > 0 && numeric(dims_of(words).back()) % parts == 0, "shape ", words,
+         " has no last axis that ", parts, " divides");
+  int width = 8 * size_of(words.dtype());
+  DType wide = bits_type(width * parts);
+  Tensor at = iota_tensor(parts, wide, words.impl()->device) * width;
+  return (words.unflatten(-1, {words.size(-1) / parts, parts}).to(wide) << at).sum(-1, false, wide);
+}
+
+// Does a handle other than this one see what is written to it?
+bool is_shared(const Tensor& t) {
+  return t.is_view() || t.impl()->refs.load(std::memory_order_relaxed) > 1;
+}
+
 }  // namespace
 
-DType Tensor::dtype() const {
-  expect_defined(*this);
+DType Tensor::dtype(Loc where) const {
+  expect_asked(*this, "dtype", where);
   return impl_->dtype;
 }
-std::string Tensor::device() const {
-  expect_defined(*this);
+std::string Tensor::device(Loc where) const {
+  expect_asked(*this, "device", where);
   return device_name(impl_->device);
 }
-int64_t Tensor::dim() const { return shape_of(*this).rank(); }
-int64_t Tensor::numel() const { return shape_of(*this).count(); }
-int64_t Tensor::nbytes() const { return numel() * size_of(dtype()); }
-bool Tensor::is_floating_point() const { return is_float(dtype()); }
+int64_t Tensor::dim(Loc where) const {
+  expect_asked(*this, "dim", where);
+  return shape_of(*this).rank();
+}
+int64_t Tensor::numel(Loc where) const {
+  expect_asked(*this, "numel", where);
+  return shape_of(*this).count();
+}
+int64_t Tensor::nbytes(Loc where) const {
+  Call call("nbytes", where);
+  return size_bytes(numel(), dtype());
+}
+bool Tensor::is_floating_point(Loc where) const {
+  expect_asked(*this, "is_floating_point", where);
+  return is_float(dtype());
+}
 bool Tensor::is_view() const { return defined() && impl_->base.defined(); }
 
 std::vector<int64_t> Tensor::shape(Loc where) const {
   Call call("shape", where);
   return numeric_shape(*this);
 }
-Sizes Tensor::sizes() const {
+Sizes Tensor::sizes(Loc where) const {
+  expect_asked(*this, "sizes", where);
   std::vector<Size> out;
   for (const Dim& d : dims_of(*this)) out.push_back(to_size(d));
   return out;
@@ -49,7 +92,8 @@ int64_t Tensor::size(int64_t axis, Loc where) const {
   return numeric(shape_of(*this)[static_cast<int>(to_axis(axis, dim()))]);
 }
 
-bool Tensor::is_contiguous() const {
+bool Tensor::is_contiguous(Loc where) const {
+  expect_asked(*this, "is_contiguous", where);
   const Shape& shape = shape_of(*this);
   if (!is_view()) return true;
   if (shape.symbolic) return false;
@@ -67,20 +111,28 @@ Tensor Tensor::detach(Loc where) const {
 Tensor& Tensor::assign(Operand x, Loc where) {
   Call call("assign", where);
   expect_defined(*this);
-  Tensor value = to_tensor(x, *this, dtype());
+  Tensor value = x.tensor ? x.tensor->to(device()) : to_tensor(x, *this, dtype());
   expect(can_expand(dims_of(value), dims_of(*this)), "a value of shape ", value,
          " does not fit a tensor of shape ", *this);
-  Ref node = node_of(value);
-  write(*this, value.impl()->device == impl_->device ? node : prim::copy_to(node, impl_->device));
+  write(*this, prim::cast(node_of(value), dtype()));
   return *this;
 }
 
 void Tensor::operator=(Operand value) && {
   Call call("assign", value.where);
-  expect(is_view(),
+  expect_defined(*this);
+  expect(is_shared(*this),
          "the left side is a copy that nobody else sees; write advanced indices with "
          "set() or index_put_()");
-  assign(value);
+  if (!value.tensor) return void(assign(value));
+  expect_defined(*value.tensor, "the value");
+  assign(without_leading_ones(*value.tensor, dims_of(*this).size()));
+}
+
+Tensor without_leading_ones(const Tensor& value, size_t rank) {
+  std::span<const Dim> dims = dims_of(value);
+  while (dims.size() > rank && dims[0] == Dim(1)) dims = dims.subspan(1);
+  return reshaped(value, dims);
 }
 
 Tensor& Tensor::copy_(Operand x, Loc where) { return assign(x, where); }
@@ -133,16 +185,19 @@ Tensor Tensor::to(const std::string& name, Loc where) const {
   expect_defined(*this);
   uint8_t target = device_from(name);
   if (target == impl_->device) return *this;
-  return make_value(prim::copy_to(node_of(*this), target), target);
+  return make_value(copied_to(*this, target), target);
 }
 Tensor Tensor::bitcast(DType to, Loc where) const {
   Call call("bitcast", where);
   expect(
       to != DType::none && to != DType::index && to != DType::boolean && dtype() != DType::boolean,
       "bits of ", dtype(), " cannot be read as ", to);
-  expect(size_of(to) == size_of(dtype()), "bits of ", dtype(), " cannot be read as ", to,
-         ": the sizes differ");
-  return to == dtype() ? *this : make_value(prim::bitcast(node_of(*this), to), *this);
+  if (to == dtype()) return *this;
+  int from_size = size_of(dtype()), to_size = size_of(to);
+  Tensor bits = make_value(prim::bitcast(node_of(*this), bits_type(8 * from_size)), *this);
+  if (from_size > to_size) bits = cut_bits(bits, from_size / to_size);
+  if (from_size < to_size) bits = join_bits(bits, to_size / from_size);
+  return make_value(prim::bitcast(node_of(bits), to), *this);
 }
 Tensor Tensor::to_bool(Loc where) const { return to(DType::boolean, where); }
 Tensor Tensor::to_int(Loc where) const { return to(DType::i32, where); }

@@ -1,8 +1,10 @@
 // New tensors: from numbers, from memory, and from rules.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "base/flags.h"
+#include "ir/eval.h"
 #include "ir/storage.h"
 #include "tensor/impl.h"
 
@@ -31,14 +33,18 @@ uint8_t device_of_new_tensors() {
 
 std::vector<Dim> checked_dims(const Sizes& shape) {
   std::vector<Dim> dims = to_dims(shape);
-  int64_t count = 1;
-  for (const Dim& d : dims) {
-    expect(d.is_symbolic() ? d.symbol->lo >= 1 : d.size >= 0, "the shape ", dims,
-           d.is_symbolic() ? " has a symbolic size that may be below 1" : " has a negative size");
-    expect(!__builtin_mul_overflow(count, d.size, &count), "the shape ", dims,
-           " has too many elements");
-  }
+  for (const Dim& d : dims)
+    expect(!d.is_symbolic() || least(d) >= 1, "the shape ", dims,
+           " has a symbolic size that may be below 1");
+  check_sizes(dims);
   return dims;
+}
+
+// How many elements memory of the shape has.
+int64_t stored_count(std::span<const Dim> dims, DType dtype) {
+  int64_t count = numeric(product(dims));
+  size_bytes(count, dtype);  // or there is no such memory
+  return count;
 }
 
 DType dtype_or(const Options& o, DType fallback) {
@@ -46,10 +52,30 @@ DType dtype_or(const Options& o, DType fallback) {
   return o.dtype == DType::none ? fallback : o.dtype;
 }
 
-DType natural_dtype(std::initializer_list<Number> numbers) {
-  Number::Kind kind = numbers.size() ? Number::Bool : Number::Float;
-  for (const Number& n : numbers) kind = std::max(kind, n.kind);
+DType natural_dtype(const std::vector<Number>& numbers) {
+  Number::Kind kind = numbers.empty() ? Number::Float : Number::Bool;
+  bool above_int64 = false;
+  for (const Number& n : numbers) kind = std::max(kind, n.kind), above_int64 |= n.above_int64();
+  if (kind == Number::Int && above_int64) return DType::u64;
   return kind == Number::Bool ? DType::boolean : kind == Number::Int ? DType::i64 : DType::f32;
+}
+
+// How many steps lie between the ends, the last one left out.
+int64_t count_steps(const Number& start, const Number& end, const Number& step) {
+  expect(step.f != 0, "the step must not be 0");
+  auto exact = [](const Number& n) {
+    return n.above_int64() ? __int128(static_cast<uint64_t>(n.i)) : __int128(n.i);
+  };
+  bool real = natural_dtype({start, end, step}) == DType::f32;
+  __int128 span = exact(end) - exact(start), by = exact(step);
+  double ratio = (end.f - start.f) / step.f;
+  expect(!real || std::isfinite(ratio), "the bounds must be finite, got ", start.f, " to ", end.f);
+  expect(real ? ratio >= 0 : span == 0 || (span < 0) == (by < 0), "from ", start.f, " to ", end.f,
+         " there are no steps of ", step.f);
+  __int128 steps = real ? 0 : span / by + (span % by != 0);
+  expect(real ? ratio < 0x1p63 : steps <= INT64_MAX, "from ", start.f, " to ", end.f,
+         " there are too many steps of ", step.f);
+  return real ? static_cast<int64_t>(std::ceil(ratio)) : static_cast<int64_t>(steps);
 }
 
 // start + step * i, in f64 where f32 would round on the way.
@@ -66,11 +92,9 @@ Ref affine(const Dim& length, const Number& start, const Number& step, DType dty
 
 void store_number(DType d, char* at, const Number& n) {
   if (is_float(d))
-    store_float(d, at, n.kind == Number::Float ? n.f : static_cast<double>(n.i));
-  else if (d == DType::boolean)
-    *at = n.kind == Number::Float ? n.f != 0 : n.i != 0;
+    store_float(d, at, n.f);
   else
-    store_int(d, at, n.kind == Number::Float ? static_cast<int64_t>(n.f) : n.i);
+    store_int(d, at, n.kind == Number::Float ? scalar(d, n.f).i : n.i);
 }
 
 Tensor from_numbers(const std::vector<Number>& numbers, DType dtype, const Sizes& shape,
@@ -81,6 +105,23 @@ Tensor from_numbers(const std::vector<Number>& numbers, DType dtype, const Sizes
   for (size_t i = 0; i < numbers.size(); ++i)
     store_number(dtype, bytes.data() + i * step, numbers[i]);
   return from_bytes(bytes.data(), shape, dtype, o.device);
+}
+
+struct Flattened {
+  std::vector<int64_t> shape;  // as the first list of each level has it
+  std::vector<Number> numbers;
+};
+
+void flatten(std::initializer_list<Literal> list, size_t axis, Flattened& out) {
+  expect(static_cast<int64_t>(list.size()) == out.shape[axis],
+         "rows must be of one length, got ", out.shape[axis], " and ", list.size(), " elements");
+  for (const Literal& l : list) {
+    expect(l.is_list == (axis + 1 < out.shape.size()), "a list holds numbers and lists");
+    if (l.is_list)
+      flatten(l.list, axis + 1, out);
+    else
+      out.numbers.push_back(l.number);
+  }
 }
 
 Tensor like(const Tensor& t, const Number& n, DType dtype) {
@@ -138,12 +179,8 @@ Tensor Tensor::empty_like(DType d, Loc where) const {
 
 Tensor arange(Number start, Number end, Number step, const Options& o, Loc where) {
   Call call("arange", where);
-  expect(step.f != 0, "the step must not be 0");
-  double steps = std::ceil((end.f - start.f) / step.f);
-  expect(std::isfinite(steps), "the bounds must be finite, got ", start.f, " to ", end.f);
-  expect(steps >= 0, "from ", start.f, " to ", end.f, " there are no steps of ", step.f);
+  Dim length(count_steps(start, end, step));
   DType d = dtype_or(o, natural_dtype({start, end, step}));
-  Dim length(static_cast<int64_t>(steps));
   return make_value(affine(length, start, step, d), device_from(o.device));
 }
 Tensor arange(Number end, const Options& o, Loc where) {
@@ -152,7 +189,8 @@ Tensor arange(Number end, const Options& o, Loc where) {
 }
 Tensor arange(const Sym& end, const Options& o, Loc where) {
   Call call("arange", where);
-  return make_value(affine(to_dim(end), 0, 1, dtype_or(o, DType::i64)), device_from(o.device));
+  std::vector<Dim> dims = checked_dims({end});
+  return make_value(affine(dims[0], 0, 1, dtype_or(o, DType::i64)), device_from(o.device));
 }
 
 // Counted from the nearer end, as PyTorch does, so that both ends are exact.
@@ -182,7 +220,7 @@ Tensor from_bytes(const void* bytes, const Sizes& shape, DType dtype, const std:
   expect(dtype != DType::none && dtype != DType::index, "no tensor has the dtype ", dtype);
   ensure(storage_from_bytes != nullptr, "no runtime is linked, so there is no storage to make");
   std::vector<Dim> dims = checked_dims(shape);
-  int64_t count = numeric(product(dims));
+  int64_t count = stored_count(dims, dtype);
   Storage* s = storage_from_bytes(device_from(device), dtype, count, bytes);
   return make_stored(tensor_graph::buffer(s), dims);
 }
@@ -193,7 +231,7 @@ Tensor from_blob(void* data, const Sizes& shape, DType dtype, void (*deleter)(vo
   expect(dtype != DType::none && dtype != DType::index, "no tensor has the dtype ", dtype);
   ensure(storage_from_blob != nullptr, "no runtime is linked, so there is no storage to make");
   std::vector<Dim> dims = checked_dims(shape);
-  int64_t count = numeric(product(dims));
+  int64_t count = stored_count(dims, dtype);
   expect(data || !count, "the memory is null");
   Storage* s = storage_from_blob(device_from(device), dtype, count, data, deleter, context);
   return make_stored(tensor_graph::buffer(s), dims);
@@ -211,7 +249,8 @@ Tensor from_values(const void* values, size_t count, DType dtype, const Sizes& s
   const char* at = static_cast<const char*>(values);
   for (size_t i = 0; i < count; ++i, at += size_of(dtype))
     numbers.push_back(is_float(dtype) ? Number(load_float(dtype, at))
-                                      : Number(load_int(dtype, at)));
+                      : dtype == DType::u64 ? Number(static_cast<uint64_t>(load_int(dtype, at)))
+                                            : Number(load_int(dtype, at)));
   return from_numbers(numbers, dtype, shape, o);
 }
 
@@ -219,31 +258,14 @@ Tensor tensor(Number value, const Options& o, Loc where) {
   Call call("tensor", where);
   return from_numbers({value}, natural_dtype({value}), Sizes{}, o);
 }
-Tensor tensor(std::initializer_list<Number> values, const Options& o, Loc where) {
+Tensor tensor(std::initializer_list<Literal> values, const Options& o, Loc where) {
   Call call("tensor", where);
-  return from_numbers(values, natural_dtype(values), {values.size()}, o);
-}
-Tensor tensor(std::initializer_list<std::initializer_list<Number>> values, const Options& o,
-              Loc where) {
-  Call call("tensor", where);
-  std::vector<Number> flat;
-  size_t width = values.size() ? values.begin()->size() : 0;
-  DType d = DType::boolean;
-  for (const auto& row : values) {
-    expect(row.size() == width, "rows must be of one length, got ", width, " and ", row.size(),
-           " elements");
-    flat.insert(flat.end(), row.begin(), row.end());
-    d = promote(d, natural_dtype(row));
-  }
-  return from_numbers(flat, d, {values.size(), width}, o);
-}
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<Number>>> values,
-              const Options& o, Loc where) {
-  Call call("tensor", where);
-  std::vector<Tensor> planes;
-  for (const auto& plane : values) planes.push_back(tensor(plane, o));
-  expect(!planes.empty(), "needs at least one element");
-  return stack(planes).contiguous();
+  Flattened flat;
+  flat.shape.push_back(static_cast<int64_t>(values.size()));
+  for (auto first = values; first.size() && first.begin()->is_list; first = first.begin()->list)
+    flat.shape.push_back(static_cast<int64_t>(first.begin()->list.size()));
+  flatten(values, 0, flat);
+  return from_numbers(flat.numbers, natural_dtype(flat.numbers), flat.shape, o);
 }
 
 Tensor scalar(const Sym& value, Loc where) {

@@ -22,6 +22,7 @@ DType combine_kinds(DType higher, DType lower) {
 }
 
 DType natural_dtype(const Number& n) {
+  if (n.above_int64()) return DType::u64;
   return n.kind == Number::Bool ? DType::boolean : n.kind == Number::Int ? DType::i64 : DType::f32;
 }
 
@@ -58,9 +59,27 @@ std::vector<Dim> operand_dims(std::initializer_list<Operand> operands) {
   return dims;
 }
 
+bool fits(const Number& n, DType d) {
+  if (!is_int(d) || n.kind == Number::Float) return true;
+  if (d == DType::u64) return n.i >= 0 || n.above_int64();
+  return !n.above_int64() && n.i >= row(d).lo && n.i <= row(d).hi;
+}
+
 Tensor binary(Op op, const Operand& a, const Operand& b) {
   Operand both[] = {a, b};
   return elementwise(op, {a, b}, result_dtype(both));
+}
+
+// Exact also for a number that the tensor's dtype cannot hold: it lies above or below all values.
+Tensor compare(Op op, const Operand& a, const Operand& b) {
+  const Operand &number = a.tensor ? b : a, &other = a.tensor ? a : b;
+  Operand both[] = {a, b};
+  if (!other.tensor || number.tensor || fits(number.number, result_dtype(both)))
+    return binary(op, a, b);
+  bool above = number.number.f > 0, right = !b.tensor;
+  int64_t truth = op == Op::Lt && above == right;
+  return make_value(prim::full(dims_of(*other.tensor), prim::constant(DType::boolean, truth)),
+                    *other.tensor);
 }
 
 // b * alpha as a tensor, on the device of the one that is a tensor.
@@ -149,7 +168,7 @@ Ref constant(DType dtype, const Number& n) {
   if (dtype == DType::boolean)
     return prim::constant(dtype, static_cast<int64_t>(whole ? n.i != 0 : n.f != 0));
   if (is_float(dtype) || !whole)
-    return prim::constant(dtype, whole ? static_cast<double>(n.i) : n.f);
+    return prim::constant(dtype, n.f);
   return prim::constant(dtype, n.i);
 }
 
@@ -205,10 +224,10 @@ Tensor Tensor::where(const Tensor& condition, Operand other, Loc where) const {
 MOTE_RESULT(mul, binary(Op::Mul, a, b))
 MOTE_RESULT(maximum, binary(Op::Max, a, b))
 MOTE_RESULT(minimum, binary(Op::Min, a, b))
-MOTE_RESULT(eq, binary(Op::Eq, a, b))
-MOTE_RESULT(ne, binary(Op::Eq, a, b).logical_not())
-MOTE_RESULT(lt, binary(Op::Lt, a, b))
-MOTE_RESULT(gt, binary(Op::Lt, b, a))
+MOTE_RESULT(eq, compare(Op::Eq, a, b))
+MOTE_RESULT(ne, compare(Op::Eq, a, b).logical_not())
+MOTE_RESULT(lt, compare(Op::Lt, a, b))
+MOTE_RESULT(gt, compare(Op::Lt, b, a))
 MOTE_RESULT(ge, le(b, a))
 MOTE_RESULT(logical_and, logical(Op::And, a, b))
 MOTE_RESULT(logical_or, logical(Op::Or, a, b))

@@ -1,7 +1,6 @@
 #include "tensor/gather.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "tensor/movement.h"
@@ -206,7 +205,7 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
                               const char* reduce, bool include_self, Loc where) const {
   Call call("scatter_reduce", where);
   expect_defined(src, "the source");
-  std::string how = reduce;
+  std::string how = word(reduce, "reduce");
   expect(how == "sum" || how == "prod" || how == "mean" || how == "amax" || how == "amin",
          "reduce is sum, prod, mean, amax or amin, got ", how);
   Scatter s = prepare(*this, dim, index, src);

@@ -10,6 +10,7 @@ namespace mote {
 
 Storage* (*storage_from_bytes)(uint8_t, DType, int64_t, const void*) = nullptr;
 Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), void*) = nullptr;
+Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
 thread_local int Call::depth = 0;
@@ -91,6 +92,64 @@ bool overlaps(const Shape& shape, const std::vector<int64_t>& strides) {
   return false;
 }
 
+using Position = std::vector<int64_t>;
+
+// The element of a flat array of these sizes, and back.
+int64_t flat_place(const Position& at, const Shape& shape) {
+  int64_t flat = 0;
+  for (size_t i = 0; i < at.size(); ++i) flat = flat * shape.dims[i].size + at[i];
+  return flat;
+}
+Position position_in(const Shape& shape, int64_t flat) {
+  Position at(shape.dims.size());
+  for (size_t i = at.size(); i-- > 0; flat /= shape.dims[i].size) at[i] = flat % shape.dims[i].size;
+  return at;
+}
+
+// Which element of its source a movement op of numeric sizes shows at `at`.
+Position source_position(UOp n, Position at) {
+  const Shape& below = *n->src(0)->shape;
+  switch (n->op) {
+    case Op::Reshape: return position_in(below, flat_place(at, *n->shape));
+    case Op::Permute: {
+      Position out(at.size());
+      for (size_t i = 0; i < at.size(); ++i) out[static_cast<size_t>(n->ints(i))] = at[i];
+      return out;
+    }
+    case Op::Expand:
+      at.resize(below.dims.size());
+      for (size_t i = 0; i < at.size(); ++i) at[i] %= below.dims[i].size;
+      return at;
+    case Op::Shrink:
+      for (size_t i = 0; i < at.size(); ++i) at[i] += n->ints(2 * i);
+      return at;
+    case Op::Flip:
+      for (int64_t axis : n->ints()) {
+        auto i = static_cast<size_t>(axis);
+        at[i] = below.dims[i].size - 1 - at[i];
+      }
+      return at;
+    case Op::Window:
+      at[static_cast<size_t>(n->ints(0))] =
+          at[static_cast<size_t>(n->ints(0))] * n->ints(2) + at.back() * n->ints(3);
+      at.pop_back();
+      return at;
+    default: return at;
+  }
+}
+
+// The first and the last place in flat memory that a view of numeric sizes shows.
+std::pair<int64_t, int64_t> places_spanned(UOp chain, const std::vector<int64_t>& strides) {
+  Position at(chain->shape->dims.size(), 0);
+  std::pair<int64_t, int64_t> reach = {0, 0};
+  for (size_t i = 0; i < at.size(); ++i) {
+    int64_t far = (chain->shape->dims[i].size - 1) * strides[i];
+    (far < 0 ? reach.first : reach.second) += far;
+  }
+  for (; !chain->is(Op::Param); chain = chain->src(0)) at = source_position(chain, at);
+  return {at[0] + reach.first, at[0] + reach.second};
+}
+
 // A tensor may die on one thread while another one asks whose a storage is.
 std::mutex& owner_mutex() {
   static auto* mutex = new std::mutex;
@@ -106,6 +165,21 @@ Ref fit(const Ref& flat, std::span<const Dim> dims) {
   std::vector<prim::Extent> bounds;
   for (const Dim& d : dims) most.push_back(d.size), bounds.push_back({0, d});
   return prim::shrink(prim::reshape(flat, most), bounds);
+}
+
+Ref copied_to(const Tensor& t, uint8_t device) {
+  const Tensor& base = t.impl()->base;
+  UOp memory = base.defined() ? prim::base_of(node_of(base)) : UOp();
+  if (!memory || !storage_part || shape_of(t).symbolic || t.numel() == 0)
+    return prim::copy_to(node_of(t), device);
+  const Ref& chain = t.impl()->chain;
+  auto [first, last] = places_spanned(chain, t.impl()->strides);
+  Storage* part = storage_part(*memory->arg.storage, first, last + 1 - first);
+  if (!part) return prim::copy_to(node_of(t), device);
+  Ref here = prim::copy_to(tensor_graph::buffer(part), device);
+  if (t.is_contiguous()) return prim::reshape(here, dims_of(t));
+  prim::Extent around = {first, shape_of(base).count() - 1 - last};
+  return chain_over(base, chain, prim::pad(here, {&around, 1}), false);
 }
 
 Tensor::Tensor(const Tensor& o) : impl_(o.impl_) {
@@ -220,7 +294,7 @@ std::vector<int64_t> row_major_strides(std::span<const Dim> dims) {
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= std::max<int64_t>(dims[i].size, 1);
+    stride = size_mul(stride, std::max<int64_t>(dims[i].size, 1));
   }
   return strides;
 }

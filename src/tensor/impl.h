@@ -10,11 +10,13 @@
 #include <mote/tensor.h>
 
 #include <atomic>
+#include <optional>
 
 #include "base/flags.h"
 #include "ir/device_list.h"
 #include "ir/graph.h"
 #include "ir/provenance.h"
+#include "ir/size_sum.h"
 #include "tensor/primitives.h"
 
 namespace mote {
@@ -61,6 +63,10 @@ Ref chain_of(const Tensor& t);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
 
+// t's elements on another device. Of a view of memory that can only be read, the stretch between
+// its first and last element is copied.
+Ref copied_to(const Tensor& t, uint8_t device);
+
 // A flat buffer, or a version of it, in a tensor's shape. Symbolic sizes use each axis's front.
 Ref fit(const Ref& flat, std::span<const Dim> dims);
 // Makes the value under t `stored`. keep: its elements so far are still needed.
@@ -68,11 +74,17 @@ void give_storage(const Tensor& t, bool keep = true);
 // t's elements become x's, which has t's shape, dtype and device.
 void write(const Tensor& t, const Ref& x);
 
+// What a part of a tensor is set to may have more axes than it, of size 1 and in front.
+Tensor without_leading_ones(const Tensor& value, size_t rank);
+
 // Set by the runtime: storage with these bytes (copied), and storage that is the caller's memory.
 extern Storage* (*storage_from_bytes)(uint8_t device, DType dtype, int64_t count,
                                       const void* bytes);
 extern Storage* (*storage_from_blob)(uint8_t device, DType dtype, int64_t count, void* data,
                                      void (*deleter)(void*), void* context);
+// Set by the runtime: elements first ... first + count of a storage as one of its own, where the
+// device only holds data; null where it computes.
+extern Storage* (*storage_part)(Storage& whole, int64_t first, int64_t count);
 // Set by the engine: an error for a device that is unknown or not available here.
 extern void (*open_device)(uint8_t device);
 
@@ -103,6 +115,11 @@ void expect(bool ok, const A&... parts) {
 inline void expect_defined(const Tensor& t, const char* what = "the tensor") {
   expect(t.defined(), what, " is undefined");
 }
+// A word among the arguments.
+inline std::string word(const char* given, const char* what) {
+  expect(given != nullptr, what, " is null");
+  return given;
+}
 inline void append(std::string& out, const Tensor& t) { append(out, shape_of(t)); }
 // Under CHECK=1, which looks at values while a program is being written: is `bad` true anywhere? It
 // is made and run only then. Without CHECK nothing is bad.
@@ -111,13 +128,19 @@ bool check_finds(F bad) {
   return flag(Flag::CHECK) && bad().any().template item<bool>();
 }
 
-// Arithmetic of sizes; folds numbers.
+// Arithmetic of sizes; folds numbers. A User error where a number leaves 64 bits.
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 Dim operator/(const Dim& a, const Dim& b);  // rounds down
 Dim operator%(const Dim& a, const Dim& b);
+Dim smaller(const Dim& a, const Dim& b);
+Dim larger(const Dim& a, const Dim& b);
 Dim product(std::span<const Dim> dims);
+int64_t least(const Dim& d);   // the lower bound; d.size is the upper one
+// What it is when the program runs: nothing while one of its variables is not bound.
+std::optional<int64_t> value_of(const Dim& d);
+std::string said(const Dim& d);  // for errors: 5, n = 7, n (1 to 10)
 Ref index_node(const Dim& d);  // rank 0
 Dim to_dim(const Size& s);
 Size to_size(const Dim& d);
@@ -125,6 +148,8 @@ std::vector<Dim> to_dims(const Sizes& s);
 // The numeric sizes; an error that says so where one is symbolic.
 std::vector<int64_t> numeric_shape(const Tensor& t);
 int64_t numeric(const Dim& d);
+// The sizes that the values have: of symbolic ones those that bound variables give.
+std::vector<int64_t> value_shape(const Tensor& t);
 
 // Axes in 0 ... rank-1 from what the user wrote; errors name the range.
 int64_t to_axis(int64_t axis, int64_t rank);

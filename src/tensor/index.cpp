@@ -25,19 +25,33 @@ int64_t axes_taken(const Index& i) {
 std::pair<int64_t, int64_t> slice_range(const Slice& s, int64_t size) {
   auto clamp = [&](const Slice::Bound& b, int64_t missing) {
     if (!b.given) return missing;
-    int64_t at = b.at.value() < 0 ? b.at.value() + size : b.at.value();
+    int64_t at = b.at.value() < 0 ? b.at.value() + size : b.at.value();  // the signs differ
     return s.step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
   };
   int64_t begin = clamp(s.start, s.step > 0 ? 0 : size - 1);
   int64_t end = clamp(s.stop, s.step > 0 ? size : -1);
-  int64_t span = s.step > 0 ? end - begin : begin - end, step = std::abs(s.step);
-  return {begin, span > 0 ? (span + step - 1) / step : 0};
+  int64_t span = s.step > 0 ? end - begin : begin - end;
+  if (span <= 0) return {begin, 0};
+  return {begin, s.step > 0 ? (span - 1) / s.step + 1 : (1 - span) / s.step + 1};
 }
 
 Dim symbolic_bound(const Slice::Bound& b, const Dim& size, const Dim& missing) {
   if (!b.given) return missing;
   Dim at = to_dim(b.at);
+  expect(!at.is_symbolic() || value_of(at).value_or(least(at)) >= 0, "the slice bound ", said(at),
+         " is negative; only numbers count from the end");
   return !at.is_symbolic() && at.size < 0 ? at + size : at;
+}
+
+Tensor symbolic_slice(const Tensor& t, int64_t axis, const Slice& s, const Dim& size) {
+  expect(s.step == 1, "a slice of symbolic sizes needs step 1, got ", s.step);
+  Dim begin = larger(symbolic_bound(s.start, size, 0), 0);
+  Dim end = smaller(symbolic_bound(s.stop, size, size), size), count = end - begin;
+  expect(lies_within(begin, count, size), "a slice of symbolic sizes must not be empty, got ",
+         said(count), " elements from ", said(begin));
+  begin = smaller(begin, size - 1);
+  prim::Extent part = kept_within(begin, end - begin, size);
+  return cut(t, axis, part.begin, part.end);
 }
 
 Tensor apply_slice(const Tensor& t, int64_t axis, const Slice& s) {
@@ -45,12 +59,9 @@ Tensor apply_slice(const Tensor& t, int64_t axis, const Slice& s) {
   expect(s.step != 0, "the step of a slice must not be 0");
   bool symbolic = size.is_symbolic() || (s.start.given && s.start.at.is_symbolic()) ||
                   (s.stop.given && s.stop.at.is_symbolic());
-  if (symbolic) {
-    expect(s.step == 1, "a slice of symbolic sizes needs step 1, got ", s.step);
-    return cut(t, axis, symbolic_bound(s.start, size, 0), symbolic_bound(s.stop, size, size));
-  }
+  if (symbolic) return symbolic_slice(t, axis, s, size);
   auto [begin, count] = slice_range(s, size.size);
-  if (s.step == 1 || count == 0) return cut(t, axis, count ? begin : 0, count ? begin + count : 0);
+  if (s.step == 1 || count <= 1) return cut(t, axis, count ? begin : 0, count ? begin + count : 0);
   return with_step(t, axis, begin, count, s.step);
 }
 
@@ -178,9 +189,10 @@ Tensor written_at(const Indexed& r, const Tensor& values, bool accumulate) {
   result.pop_back();
   result.insert(result.begin() + static_cast<long>(f.before), dims_of(f.at).begin(),
                 dims_of(f.at).end());
-  expect(can_expand(dims_of(values), result), "a value of shape ", values, " does not fit ",
+  Tensor fitting = without_leading_ones(values, result.size());
+  expect(can_expand(dims_of(fitting), result), "a value of shape ", values, " does not fit ",
          "an indexed part of shape ", result);
-  Tensor v = broadcast_tensor(values, result);
+  Tensor v = broadcast_tensor(fitting, result);
   std::vector<int64_t> from, to;
   for (int64_t i = 0; i < rank; ++i) {
     from.push_back(static_cast<int64_t>(f.before) + i);
@@ -265,7 +277,7 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, Operand value, boo
     return assign(written_where(*this, indices[0].positions, v, accumulate));
   Indexed r = take_views(*this, indices);
   if (r.axes.empty())
-    r.view.assign(accumulate ? r.view + v : v);
+    r.view.assign(without_leading_ones(accumulate ? r.view + v : v, dims_of(r.view).size()));
   else
     r.view.assign(written_at(r, v, accumulate));
   return *this;
@@ -315,7 +327,7 @@ Tensor Tensor::masked_select(const Tensor& mask, Loc where) const {
 Tensor Tensor::one_hot(int64_t num_classes, Loc where) const {
   Call call("one_hot", where);
   expect_index(*this);
-  if (num_classes == -1) num_classes = amax().item<int64_t>() + 1;
+  if (num_classes == -1) num_classes = size_add(amax().item<int64_t>(), 1);
   expect(num_classes > 0, "needs a number of classes > 0, got ", num_classes);
   Tensor at = make_value(prim::cast(node_of(*this), DType::index), *this).unsqueeze(-1);
   expect(!check_finds([&] { return in_range(at, num_classes).logical_not(); }),

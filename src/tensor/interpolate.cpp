@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/eval.h"
 #include "tensor/spatial.h"
 
 namespace mote {
@@ -76,7 +77,7 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
     auto s = static_cast<size_t>(i);
     int64_t from = x.size(i + 2);
     int64_t to = sizes.empty()
-                     ? static_cast<int64_t>(std::floor(static_cast<double>(from) * factors[s]))
+                     ? scalar(DType::i64, std::floor(static_cast<double>(from) * factors[s])).i
                      : sizes[s];
     expect(from > 0 && to > 0, "cannot resize an axis of size ", from, " to ", to);
     double scale =
@@ -93,7 +94,7 @@ Tensor Tensor::interpolate(const InterpolateOptions& o, Loc where) const {
   int64_t spatial = dim() - 2;
   expect(spatial >= 1 && spatial <= 3, "needs an input (N, C, 1 to 3 spatial axes), got shape ",
          *this);
-  std::string mode = o.mode;
+  std::string mode = word(o.mode, "the mode");
   std::vector<Axis> axes = axes_of(*this, o);
   if (mode == "area") {
     std::vector<int64_t> sizes;
@@ -119,13 +120,14 @@ Tensor Tensor::interpolate(const InterpolateOptions& o, Loc where) const {
 
 Tensor Tensor::pixel_shuffle(int64_t r, Loc where) const {
   Call call("pixel_shuffle", where);
-  expect(dim() >= 3 && r > 0 && size(-3) % (r * r) == 0, "channels of shape ", *this,
+  expect(dim() >= 3 && r > 0 && size(-3) % size_mul(r, r) == 0, "channels of shape ", *this,
          " cannot be divided by ", r, " x ", r);
   int64_t c = size(-3) / (r * r), h = size(-2), w = size(-1), n = dim() - 3;
   Tensor t = unflatten(-3, {c, r, r});                            // (.., c, r, r, h, w)
   return t.movedim({n + 1, n + 2}, {n + 2, n + 4}).reshape([&] {  // (.., c, h, r, w, r)
     std::vector<int64_t> out = shape();
-    out[out.size() - 3] = c, out[out.size() - 2] = h * r, out[out.size() - 1] = w * r;
+    out[out.size() - 3] = c;
+    out[out.size() - 2] = size_mul(h, r), out[out.size() - 1] = size_mul(w, r);
     return out;
   }());
 }
@@ -137,7 +139,8 @@ Tensor Tensor::pixel_unshuffle(int64_t r, Loc where) const {
   int64_t c = size(-3), h = size(-2) / r, w = size(-1) / r, n = dim() - 3;
   Tensor t = unflatten(-1, {w, r}).unflatten(-3, {h, r});  // (.., c, h, r, w, r)
   std::vector<int64_t> out = shape();
-  out[out.size() - 3] = c * r * r, out[out.size() - 2] = h, out[out.size() - 1] = w;
+  out[out.size() - 3] = size_mul(size_mul(c, r), r);
+  out[out.size() - 2] = h, out[out.size() - 1] = w;
   return t.movedim({n + 2, n + 4}, {n + 1, n + 2}).reshape(out);
 }
 

@@ -1,6 +1,5 @@
 // Joining, padding, repeating: movement that makes a new tensor.
 #include <algorithm>
-#include <cstring>
 
 #include "tensor/movement.h"
 
@@ -83,8 +82,8 @@ Tensor pad_constant(const Tensor& t, const std::vector<std::pair<int64_t, int64_
   std::vector<Extent> bounds = whole(dims_of(t)), added;
   for (size_t i = 0; i < amounts.size(); ++i) {
     auto [before, after] = amounts[i];
-    bounds[i].begin = std::max<int64_t>(-before, 0);
-    bounds[i].end = bounds[i].end - Dim(std::max<int64_t>(-after, 0));
+    bounds[i].begin = before < 0 ? size_mul(before, -1) : 0;
+    bounds[i].end = bounds[i].end + Dim(std::min<int64_t>(after, 0));
     expect(bounds[i].end.is_symbolic() || bounds[i].end.size >= bounds[i].begin.size, "amounts ",
            before, " and ", after, " cut more than axis ", i, " of shape ", t, " has");
     added.push_back({std::max<int64_t>(before, 0), std::max<int64_t>(after, 0)});
@@ -126,6 +125,7 @@ Tensor pad_by_copy(const Tensor& t, int64_t axis, int64_t before, int64_t after,
 Tensor triangle(const Tensor& t, int64_t diagonal, bool lower) {
   expect(t.dim() >= 2, "needs at least two axes, got shape ", t);
   const std::vector<Dim>& dims = dims_of(t);
+  diagonal = std::clamp(diagonal, -dims[dims.size() - 2].size - 1, dims.back().size + 1);
   Ref row = prim::expand(positions(dims[dims.size() - 2], t.dim() - 2, t.dim()), dims);
   Ref column = prim::expand(positions(dims.back(), t.dim() - 1, t.dim()), dims);
   Ref bound = prim::add(row, prim::constant(DType::index, diagonal + (lower ? 1 : 0)));
@@ -151,17 +151,23 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, Loc where) {
   int64_t axis = to_axis(dim, model->dim());
   DType dtype = joined_dtype(tensors);
   std::vector<Part> parts;
+  std::vector<Ref> empty;
   Dim at = 0;
   for (const Tensor& t : tensors) {
     if (legacy(t) && model->dim() != 1) continue;
     check_joinable(*model, t, axis);
     const Dim& size = dims_of(t)[static_cast<size_t>(axis)];
-    if (size == Dim(0)) continue;
+    if (size == Dim(0)) {
+      empty.push_back(node_of(t));
+      continue;
+    }
     parts.push_back({prim::cast(node_of(t), dtype), at, at + size});
     at = parts.back().end;
   }
   if (parts.empty()) return model->to(dtype).clone();
-  return make_value(join_in_groups(std::move(parts), axis), tensors[0]);
+  Ref whole = join_in_groups(std::move(parts), axis);
+  for (const Ref& none : empty) whole = prim::flat_in(none, whole);
+  return make_value(whole, tensors[0]);
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, Loc where) {
@@ -195,8 +201,9 @@ Tensor vstack(const std::vector<Tensor>& tensors, Loc where) {
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, const char* indexing, Loc where) {
   Call call("meshgrid", where);
-  bool xy = !std::strcmp(indexing, "xy");
-  expect(xy || !std::strcmp(indexing, "ij"), "indexing is ij or xy, got ", indexing);
+  std::string order = word(indexing, "indexing");
+  bool xy = order == "xy";
+  expect(xy || order == "ij", "indexing is ij or xy, got ", order);
   expect(!tensors.empty(), "needs at least one tensor");
   std::vector<Dim> dims;
   for (const Tensor& t : tensors) {
@@ -227,7 +234,7 @@ std::vector<int64_t> broadcast_shapes(const std::vector<std::vector<int64_t>>& s
 Tensor Tensor::pad(const Ints& pad, const char* mode, Number value, Loc where) const {
   Call call("pad", where);
   auto amounts = pad_amounts(*this, pad);
-  std::string how = mode;
+  std::string how = word(mode, "the mode");
   if (how == "constant") return pad_constant(*this, amounts, value);
   expect(how == "reflect" || how == "replicate" || how == "circular",
          "the mode is constant, reflect, replicate or circular, got ", how);
@@ -331,7 +338,7 @@ Tensor Tensor::triu(int64_t diagonal, Loc where) const {
 Tensor Tensor::diag_embed(int64_t offset, Loc where) const {
   Call call("diag_embed", where);
   expect(dim() >= 1, "needs at least one axis");
-  int64_t above = std::max<int64_t>(offset, 0), below = std::max<int64_t>(-offset, 0);
+  int64_t above = std::max<int64_t>(offset, 0), below = offset < 0 ? size_mul(offset, -1) : 0;
   Tensor on = eye(size(-1), size(-1), {DType::boolean, device()});
   return where_tensor(on, unsqueeze(-1), zeros({}, {dtype(), device()}))
       .pad({above, below, below, above});
@@ -340,7 +347,7 @@ Tensor Tensor::diag_embed(int64_t offset, Loc where) const {
 Tensor Tensor::diag(int64_t diagonal, Loc where) const {
   Call call("diag", where);
   expect(dim() == 1 || dim() == 2, "needs a vector or a matrix, got shape ", *this);
-  return dim() == 1 ? diag_embed(diagonal) : this->diagonal(diagonal);
+  return dim() == 1 ? diag_embed(diagonal) : this->diagonal(diagonal).clone();
 }
 
 }  // namespace mote

@@ -265,7 +265,8 @@ Tensor Tensor::sign(Loc w) const {
   Call call("sign", w);
   if (dtype() == DType::boolean) return *this;
   Tensor zero = zeros_like(), up = mote::where(*this > 0, ones_like(), zero);
-  return is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
+  Tensor out = is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
+  return make_value(prim::flat_in(node_of(*this), node_of(out)), *this);
 }
 Tensor Tensor::signbit(Loc w) const {
   Call call("signbit", w);
@@ -449,9 +450,11 @@ Tensor floor_divide(Operand a, Operand b, Loc w) {
   DType d = common_dtype(a, b);
   auto [x, y] = as_tensors(a, b, d);
   if (is_float(d)) {
-    Tensor whole = ((x - remainder(x, y)) / y).round();
-    Tensor signed_zero = x / y * 0;
-    return where(y.eq(0) | x.isinf(), x / y, where(whole.eq(0), signed_zero, whole));
+    Tensor rest = fmod(x, y), whole = (x - rest) / y;
+    whole = where(rest.ne(0) & (rest < 0).ne(y < 0), whole - 1, whole);
+    Tensor below = whole.floor(), signed_zero = x / y * 0;
+    below = where(whole - below > 0.5, below + 1, below);
+    return where(y.eq(0), x / y, where(whole.eq(0), signed_zero, below));
   }
   check_divisor(y, d);
   Tensor q = elementwise(Op::IDiv, {x, y}, d);

@@ -46,7 +46,7 @@ Dim inferred_size(std::vector<Dim> have, const std::vector<Dim>& wanted, const T
     if (same != have.end())
       have.erase(same);
     else
-      named *= numeric(d);
+      named = size_mul(named, numeric(d));
   }
   Dim rest = product(have);
   expect(named != 0, "the size of -1 is not decided in the shape ", wanted, " for shape ", t);
@@ -60,7 +60,9 @@ std::vector<Dim> new_shape(const Tensor& t, const Sizes& shape) {
   expect(open <= 1, "only one size may be -1, got ", dims);
   for (const Dim& d : dims) expect(d.is_symbolic() || d.size >= -1, "a size is negative in ", dims);
   if (open) *std::find(dims.begin(), dims.end(), Dim(-1)) = inferred_size(dims_of(t), dims, t);
-  expect(product(dims).size == product(dims_of(t)).size, "shape ", t, " does not fit ", dims);
+  Dim have = product(dims_of(t)), wanted = product(dims);
+  expect(have.size == wanted.size && value_of(have) == value_of(wanted), "shape ", t,
+         " does not fit ", dims);
   return dims;
 }
 
@@ -115,6 +117,20 @@ std::vector<Extent> whole(std::span<const Dim> dims) {
   return out;
 }
 std::vector<Extent> nothing(size_t rank) { return std::vector<Extent>(rank, Extent{0, 0}); }
+
+bool lies_within(const Dim& begin, const Dim& length, const Dim& size) {
+  auto b = value_of(begin), n = value_of(length), s = value_of(size);
+  int64_t fewest = length.is_symbolic() ? 1 : 0;
+  if (b && n && s) return *b >= 0 && *n >= fewest && *b <= *s - *n;
+  return least(begin) >= 0 && least(length) >= fewest && least(size - begin - length) >= 0;
+}
+
+Extent kept_within(const Dim& begin, const Dim& length, const Dim& size) {
+  if (!begin.is_symbolic() && !length.is_symbolic()) return {begin, begin + length};
+  Dim count = length.is_symbolic() ? larger(length, 1) : length;
+  Dim first = smaller(larger(begin, 0), size - Dim(least(count)));
+  return {first, first + smaller(count, size - first)};
+}
 
 Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end) {
   std::vector<Extent> bounds = whole(dims_of(t));
@@ -264,11 +280,11 @@ Tensor Tensor::shrink(const Sizes& begin, const Sizes& end, Loc where) const {
          "needs a begin and an end per axis", " of shape ", *this, ", got ", from, " and ", to);
   std::vector<Extent> bounds;
   for (size_t i = 0; i < dims.size(); ++i) {
-    bool known = !from[i].is_symbolic() && !to[i].is_symbolic() && !dims[i].is_symbolic();
-    expect(
-        !known || (0 <= from[i].size && from[i].size <= to[i].size && to[i].size <= dims[i].size),
-        "cannot cut ", from, " to ", to, " out of shape ", *this);
-    bounds.push_back({from[i], to[i]});
+    bool numbers = !from[i].is_symbolic() && !to[i].is_symbolic() && !dims[i].is_symbolic();
+    bool ordered = !numbers || (0 <= from[i].size && from[i].size <= to[i].size);
+    expect(ordered && lies_within(from[i], to[i] - from[i], dims[i]), "cannot cut ", from, " to ",
+           to, " out of shape ", *this);
+    bounds.push_back(kept_within(from[i], to[i] - from[i], dims[i]));
   }
   return shrunk(*this, bounds);
 }
@@ -279,10 +295,10 @@ Tensor Tensor::narrow(int64_t dim, Size start, Size length, Loc where) const {
   int64_t axis = to_axis(dim, this->dim());
   Dim size = dims_of(*this)[static_cast<size_t>(axis)], begin = to_dim(start), n = to_dim(length);
   if (!begin.is_symbolic() && begin.size < 0) begin = begin + size;
-  bool known = !begin.is_symbolic() && !n.is_symbolic() && !size.is_symbolic();
-  expect(!known || (begin.size >= 0 && n.size >= 0 && begin.size + n.size <= size.size), "from ",
-         begin, " there are no ", n, " elements on an axis of size ", size);
-  return cut(*this, axis, begin, begin + n);
+  expect(lies_within(begin, n, size), "from ", said(begin), " there are no ", said(n),
+         " elements on an axis of size ", said(size));
+  Extent part = kept_within(begin, n, size);
+  return cut(*this, axis, part.begin, part.end);
 }
 
 Tensor Tensor::select(int64_t dim, Size index, Loc where) const {
@@ -290,11 +306,11 @@ Tensor Tensor::select(int64_t dim, Size index, Loc where) const {
   expect(this->dim() > 0, "a tensor without axes cannot be indexed");
   int64_t axis = to_axis(dim, this->dim());
   Dim size = dims_of(*this)[static_cast<size_t>(axis)], at = to_dim(index);
-  bool known = !at.is_symbolic() && !size.is_symbolic();
-  expect(!known || (at.size >= -size.size && at.size < size.size), "index ", at,
-         " is out of range for axis ", axis, " of size ", size);
-  if (!at.is_symbolic() && at.size < 0) at = at + size;
-  return cut(*this, axis, at, at + Dim(1)).squeeze(axis);
+  Dim from_front = !at.is_symbolic() && at.size < 0 ? at + size : at;
+  expect(lies_within(from_front, 1, size), "index ", said(at), " is out of range for axis ", axis,
+         " of size ", said(size));
+  Extent part = kept_within(from_front, 1, size);
+  return cut(*this, axis, part.begin, part.end).squeeze(axis);
 }
 
 Tensor Tensor::squeeze(Loc where) const {
@@ -364,12 +380,11 @@ std::vector<Tensor> Tensor::split(const Ints& size, int64_t dim, Loc where) cons
   if (parts.size() == 1 && parts[0] != total) {
     int64_t each = parts[0];
     expect(each > 0, "needs a part size > 0, got ", each);
-    parts.assign(static_cast<size_t>((total + each - 1) / each), each);
-    if (!parts.empty()) parts.back() = total - each * (static_cast<int64_t>(parts.size()) - 1);
-    if (parts.empty()) parts = {0};
+    parts.assign(static_cast<size_t>(total / each), each);
+    if (total % each || parts.empty()) parts.push_back(total % each);
   }
   int64_t sum = 0;
-  for (int64_t n : parts) expect(n >= 0, "a part is negative in ", parts), sum += n;
+  for (int64_t n : parts) expect(n >= 0, "a part is negative in ", parts), sum = size_add(sum, n);
   expect(sum == total, "the parts ", parts, " do not add up to the size ", total, " of axis ",
          axis);
   std::vector<Tensor> out;
@@ -383,7 +398,7 @@ std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Loc where) const 
   expect(chunks > 0, "needs a number of chunks > 0, got ", chunks);
   expect(this->dim() > 0, "a tensor without axes cannot be split");
   int64_t total = numeric(dims_of(*this)[static_cast<size_t>(to_axis(dim, this->dim()))]);
-  return split(std::max<int64_t>((total + chunks - 1) / chunks, 1), dim);
+  return split(std::max<int64_t>(total / chunks + (total % chunks != 0), 1), dim);
 }
 
 std::vector<Tensor> Tensor::unbind(int64_t dim, Loc where) const {
@@ -407,7 +422,7 @@ Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const 
   order.push_back(axis + 1);
   if (!strides.empty()) {
     strides.push_back(strides[static_cast<size_t>(axis)]);
-    strides[static_cast<size_t>(axis)] *= step;
+    if (step <= length - size) strides[static_cast<size_t>(axis)] *= step;  // there is a second one
   }
   return make_view(*this, prim::permute(chain, order), strides);
 }
@@ -420,6 +435,7 @@ Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2, Loc where) c
   expect(a != b, "the two axes are the same, ", dim1);
   Tensor m = movedim({a, b}, {-2, -1});
   int64_t rows = m.size(-2), columns = m.size(-1);
+  offset = std::clamp(offset, -rows, columns);
   int64_t down = std::max<int64_t>(-offset, 0), right = std::max<int64_t>(offset, 0);
   int64_t d = std::max<int64_t>(std::min(rows - down, columns - right), 0);
   if (d == 0) down = right = 0;

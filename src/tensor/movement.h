@@ -7,6 +7,12 @@ namespace mote {
 std::vector<prim::Extent> whole(std::span<const Dim> dims);  // the bounds that cut nothing
 std::vector<prim::Extent> nothing(size_t rank);              // the amounts that pad nothing
 
+// Is begin ... begin + length a part of an axis? Variables count with their values, unbound ones
+// with all they may be. A length that is an expression must be at least 1.
+bool lies_within(const Dim& begin, const Dim& length, const Dim& size);
+// Such a part as bounds of a cut that no value of the variables can take out of the axis: a kernel
+// is compiled for all of a variable's interval and may run again with another value.
+prim::Extent kept_within(const Dim& begin, const Dim& length, const Dim& size);
 // View of begin ... end of one axis.
 Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end);
 // Elements begin, begin + step, ... of one axis; the last one lies within it. step >= 1.

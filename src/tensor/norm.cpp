@@ -154,7 +154,9 @@ Tensor Tensor::group_norm(int64_t num_groups, const Tensor& weight, const Tensor
   expect(dim() >= 2, "needs an input (N, C, ...), got shape ", *this);
   expect(num_groups > 0 && size(1) % num_groups == 0, size(1), " channels cannot be divided into ",
          num_groups, " groups");
-  Tensor x = to(accumulator(dtype())).reshape({size(0), num_groups, -1});
+  std::span<const Dim> dims = dims_of(*this);
+  Dim grouped[] = {dims[0], num_groups, product(dims.subspan(2)) * Dim(size(1) / num_groups)};
+  Tensor x = reshaped(to(accumulator(dtype())), grouped);
   Tensor y = reshaped(standardised(x, -1, eps), dims_of(*this));
   return scaled(y, per_channel(weight, *this, "weight"), per_channel(bias, *this, "bias"))
       .to(dtype());

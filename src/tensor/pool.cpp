@@ -28,14 +28,15 @@ Windows pool_windows(const Tensor& x, const Ints& kernel, const Ints& stride, co
   w.before = per_axis(padding, spatial, "padding", 0);
   for (int64_t i = 0; i < spatial; ++i) {
     auto s = static_cast<size_t>(i);
-    int64_t size = x.size(i + 2), pad = w.before[s], reach = w.dilation[s] * (w.kernel[s] - 1) + 1;
+    int64_t size = x.size(i + 2), pad = w.before[s];
+    int64_t reach = size_add(size_mul(w.dilation[s], w.kernel[s] - 1), 1);
     expect(pad <= w.kernel[s] / 2, "padding ", pad, " must be at most half the kernel ",
            w.kernel[s]);
-    int64_t room = size + 2 * pad - reach;
-    expect(room >= 0, "a window of ", reach, " does not fit a padded input of ", size + 2 * pad,
+    int64_t padded = size_add(size, 2 * pad), room = padded - reach;
+    expect(room >= 0, "a window of ", reach, " does not fit a padded input of ", padded,
            " on spatial axis ", i);
-    int64_t count = (room + (ceil_mode ? w.stride[s] - 1 : 0)) / w.stride[s] + 1;
-    if (ceil_mode && (count - 1) * w.stride[s] >= size + pad) --count;
+    int64_t count = room / w.stride[s] + 1;
+    if (ceil_mode && room % w.stride[s] && size_mul(count, w.stride[s]) < size + pad) ++count;
     w.after.push_back(std::max((count - 1) * w.stride[s] + reach - size - pad, pad));
   }
   return w;

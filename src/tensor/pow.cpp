@@ -13,7 +13,8 @@ Tensor by_squaring(const Tensor& x, uint64_t exponent) {
     if (e & 1) result = result.defined() ? result * square : square;
     if (e > 1) square = square * square;
   }
-  return result.defined() ? result : x.ones_like();
+  if (result.defined()) return result;
+  return make_value(prim::flat_in(node_of(x), node_of(x.ones_like())), x);
 }
 
 // Each bit of the exponent multiplies by its square or by 1. Negative exponents: only 1 and -1
@@ -47,7 +48,7 @@ Tensor real_power(const Tensor& x, const Tensor& y) {
 
 Tensor number_power(const Tensor& x, const Number& n) {
   if (!is_float(x.dtype()) && n.kind != Number::Float) {
-    expect(n.i >= 0, "integers have no whole power of ", n.i, "; cast to a float first");
+    expect(n.f >= 0, "integers have no whole power of ", n.i, "; cast to a float first");
     return by_squaring(x, static_cast<uint64_t>(n.i));
   }
   Tensor f = x.to(float_dtype(x.dtype()));

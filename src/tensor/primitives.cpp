@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "ir/device_list.h"
+#include "ir/eval.h"
+#include "ir/size_sum.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -66,8 +68,7 @@ Ref identity_of(Op op, DType dtype) {
 }  // namespace
 
 Ref constant(DType dtype, double v) {
-  if (!is_float(dtype)) return constant(dtype, static_cast<int64_t>(v));
-  return make(Op::Const, dtype, std::initializer_list<Ref>{}, Arg::of(round_to(dtype, v)));
+  return make(Op::Const, dtype, std::initializer_list<Ref>{}, arg_of(scalar(dtype, v)));
 }
 
 Ref constant(DType dtype, int64_t v) {
@@ -153,7 +154,7 @@ Ref pad(const Ref& a, std::span<const Extent> amounts) {
   if (nothing) return a;
   Ref padded = extents_op(Op::Pad, a, amounts);
   if (a->shape->symbolic || a->shape->count() != 0) return padded;
-  return full(padded->shape->dims, constant(a->dtype, int64_t{0}));
+  return flat_in(a, full(padded->shape->dims, constant(a->dtype, int64_t{0})));
 }
 
 Ref shrink(const Ref& a, std::span<const Extent> bounds) {
@@ -197,10 +198,26 @@ Ref reduce(Op op, const Ref& a, Axes axes) {
     if (d != Dim(1)) list.push_back(axis);
     d = Dim(1);
   }
-  if (empty) return full(dims, identity_of(op, a->dtype));
+  if (empty) return flat_in(a, full(dims, identity_of(op, a->dtype)));
   if (list.size() == 1) return a;
   std::sort(list.begin() + 1, list.end());
   return list_op(Op::Reduce, a, list);
+}
+
+// A choice that is never made: it is gone before anything runs, but a walk over the graph sees it.
+Ref flat_in(const Ref& source, const Ref& value) {
+  if (!is_float(source->dtype) || !is_float(value->dtype)) return value;
+  const Shape& shape = *source->shape;
+  Ref one;
+  if (!shape.symbolic && shape.count() == 0) {
+    Dim none = 0;
+    Extent added = {0, 1};
+    one = extents_op(Op::Pad, reshape(source, {&none, 1}), {&added, 1});
+  } else {
+    one = shrink(source, std::vector<Extent>(shape.dims.size(), Extent{0, 1}));
+  }
+  Ref never = expand(cast(reshape(one, {}), value->dtype), value->shape->dims);
+  return where(constant(DType::boolean, int64_t{0}), never, value);
 }
 
 Ref contiguous(const Ref& a) {
@@ -217,6 +234,7 @@ Ref copy_to(const Ref& a, uint8_t device) {
 
 Ref buffer(uint8_t device, DType dtype, int64_t count) {
   ensure(make_storage != nullptr, "no runtime is linked, so there is no storage to make");
+  size_bytes(count, dtype);  // or there is no such memory
   return tensor_graph::buffer(make_storage(device, dtype, count));
 }
 

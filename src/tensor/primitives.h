@@ -59,6 +59,9 @@ Ref flip(const Ref& a, Axes axes);
 Ref window(const Ref& a, int64_t axis, int64_t size, int64_t step, int64_t dilation);
 Ref reduce(Op op, const Ref& a, Axes axes);  // axes stay with size 1; sums of 16-bit floats
                                              // must be cast up by the caller
+// value, which is the same whatever `source` holds but was made from it: its derivative with
+// respect to source is 0, not missing.
+Ref flat_in(const Ref& source, const Ref& value);
 Ref contiguous(const Ref& a);
 Ref detach(const Ref& a);
 Ref copy_to(const Ref& a, uint8_t device);         // itself if it is there

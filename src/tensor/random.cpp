@@ -91,8 +91,7 @@ Fans fans(const Sizes& shape) {
 
 std::vector<Dim> checked(const Sizes& shape) {
   std::vector<Dim> dims = to_dims(shape);
-  for (const Dim& d : dims)
-    expect(d.is_symbolic() || d.size >= 0, "the shape ", dims, " has a negative size");
+  check_sizes(dims);
   return dims;
 }
 
@@ -192,6 +191,14 @@ Tensor Tensor::dropout(double p, bool training, Loc where) const {
   return mote::where(kept, *this * (1 / (1 - p)), 0);
 }
 
+// Under CHECK=1, which looks at the weights: can so many be drawn?
+static void check_weights(const Tensor& weights, const Tensor& possible, int64_t needed) {
+  expect(!check_finds([&] { return (weights < 0) | weights.isfinite().logical_not(); }),
+         "a weight is negative or not finite");
+  expect(!check_finds([&] { return possible.sum(-1) < needed; }), "needs ", needed,
+         " classes with weights above 0");
+}
+
 // With replacement: where a uniform number falls among the summed weights. Without: the largest of
 // weight / exponential, which draws in proportion and never twice.
 Tensor Tensor::multinomial(int64_t num_samples, bool replacement, Loc where) const {
@@ -201,12 +208,14 @@ Tensor Tensor::multinomial(int64_t num_samples, bool replacement, Loc where) con
   expect(num_samples > 0, "needs a number of samples > 0, got ", num_samples);
   expect(replacement || num_samples <= size(-1), "cannot draw ", num_samples, " of ", size(-1),
          " classes without replacement");
-  Tensor weights = to(accumulator(dtype()));
+  Tensor weights = to(accumulator(dtype())), possible = weights > 0;
+  check_weights(weights, possible, replacement ? 1 : num_samples);
   if (!replacement) {
     Tensor waiting = -(1 - weights.rand_like()).log();
-    return (weights / waiting).topk(num_samples, -1).indices;
+    Tensor never = -1 - iota_tensor(size(-1), weights.dtype(), impl()->device);
+    return mote::where(possible, weights / waiting, never).topk(num_samples, -1).indices;
   }
-  Tensor sums = weights.cumsum(-1).unsqueeze(-2);
+  Tensor sums = mote::where(possible, weights, 0).cumsum(-1).unsqueeze(-2);
   std::vector<int64_t> drawn = shape();
   drawn.back() = num_samples;
   Tensor at =

@@ -1,7 +1,8 @@
 // Sizes, axes, variables: what stands in shapes.
 #include <algorithm>
+#include <map>
 
-#include "ir/size_sum.h"
+#include "ir/eval.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -16,6 +17,7 @@ Dim combine(Op op, const Dim& a, const Dim& b) {
 bool numbers(const Dim& a, const Dim& b) { return !a.is_symbolic() && !b.is_symbolic(); }
 
 int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return size_mul(a, b);
   int64_t q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
@@ -40,11 +42,7 @@ Ref index_node(const Dim& d) {
 Dim operator+(const Dim& a, const Dim& b) { return size_sum(a, 1, b, combine); }
 Dim operator-(const Dim& a, const Dim& b) { return size_sum(a, -1, b, combine); }
 Dim operator*(const Dim& a, const Dim& b) {
-  if (numbers(a, b)) {
-    int64_t n;
-    expect(!__builtin_mul_overflow(a.size, b.size, &n), "a size of ", a, " x ", b, " is too large");
-    return n;
-  }
+  if (numbers(a, b)) return size_mul(a.size, b.size);
   return b.is_symbolic() && !a.is_symbolic() ? combine(Op::Mul, b, a) : combine(Op::Mul, a, b);
 }
 Dim operator/(const Dim& a, const Dim& b) {
@@ -56,6 +54,38 @@ Dim operator%(const Dim& a, const Dim& b) {
   expect(b != Dim(0), "division of the size ", a, " by 0");
   return numbers(a, b) ? Dim(a.size - floor_div(a.size, b.size) * b.size)
                        : combine(Op::FloorMod, a, b);
+}
+
+Dim smaller(const Dim& a, const Dim& b) {
+  if (least(b - a) >= 0) return a;
+  return least(a - b) >= 0 ? b : combine(Op::Min, a, b);
+}
+Dim larger(const Dim& a, const Dim& b) {
+  if (least(a - b) >= 0) return a;
+  return least(b - a) >= 0 ? b : combine(Op::Max, a, b);
+}
+
+int64_t least(const Dim& d) { return d.is_symbolic() ? d.symbol->lo : d.size; }
+
+std::optional<int64_t> value_of(const Dim& d) {
+  if (!d.is_symbolic()) return d.size;
+  std::map<const Node*, Scalar> values;
+  for (UOp n : toposort(d.symbol)) {
+    if (n->is(Op::Var) && !n->ints(2)) return {};
+    Scalar args[3];
+    for (uint32_t i = 0; i < n->nsrc; ++i) args[i] = values.at(n->src(i).get());
+    values[n.get()] = n->is(Op::Var)     ? scalar(DType::index, n->ints(3))
+                      : n->is(Op::Const) ? scalar_of(n)
+                                         : eval(n->op, n->dtype, {args, n->nsrc});
+  }
+  return values.at(d.symbol.get()).i;
+}
+
+std::string said(const Dim& d) {
+  std::optional<int64_t> value = value_of(d);
+  if (!d.is_symbolic()) return text(d);
+  if (!value) return text(d, " (", least(d), " to ", d.size, ")");
+  return d.symbol->is(Op::Var) ? text(d, " = ", *value) : text(*value);
 }
 
 Dim product(std::span<const Dim> dims) {
@@ -83,6 +113,17 @@ std::vector<int64_t> numeric_shape(const Tensor& t) {
   for (const Dim& d : dims_of(t))
     expect(!d.is_symbolic(), "needs sizes known as numbers, got the symbolic shape ", t);
   return shape_of(t).sizes();
+}
+
+std::vector<int64_t> value_shape(const Tensor& t) {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : dims_of(t)) {
+    std::optional<int64_t> size = value_of(d);
+    expect(size.has_value(), "the size ", d, " in the shape ", t,
+           " has no value; bind its variables");
+    sizes.push_back(*size);
+  }
+  return sizes;
 }
 
 int64_t to_axis(int64_t axis, int64_t rank) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tensor/movement.h"
+
 using namespace mote;
 
 namespace {
@@ -164,6 +166,60 @@ TEST_SUITE("tensor views") {
           "[add_] a result of shape (3, 2) cannot be written in place to a tensor of shape (2)");
     a.assign(tensor(2.9, {.device = "INTERP"}));
     CHECK(values(a) == Values{2, 2});
+  }
+
+  TEST_CASE("the whole of a tensor can be set; leading axes of size 1 do not count") {
+    Tensor a = counting(3);
+    a(Slice()) = 4;
+    CHECK(values(a) == Values{4, 4, 4});
+    a(Ellipsis) = tensor({1, 2, 3}, on_interp);
+    CHECK(values(a) == Values{1, 2, 3});
+    a(Slice()) = ones({1, 3}, {DType::i64, "INTERP"});
+    CHECK(values(a) == Values{1, 1, 1});
+    a.set({Slice()}, full({1, 1, 3}, 5, {DType::i64, "INTERP"}));
+    CHECK(values(a) == Values{5, 5, 5});
+    a.set({tensor({0, 2}, on_interp)}, full({1, 2}, 6, {DType::i64, "INTERP"}));
+    CHECK(values(a) == Values{6, 5, 6});
+    CHECK(error_of([&] { a(Slice()) = ones({2, 3}, on_interp); }) ==
+          "[assign] a value of shape (2, 3) does not fit a tensor of shape (3)");
+  }
+
+  TEST_CASE("diag copies, diagonal is a view") {
+    Tensor a = counting(4).reshape({2, 2});
+    a.diag().zero_();
+    CHECK(values(a) == Values{0, 1, 2, 3});
+    a.diagonal().fill_(9);
+    CHECK(values(a) == Values{9, 1, 2, 9});
+  }
+
+  TEST_CASE("literals of any depth") {
+    CHECK(tensor({{0}, {1}}).shape() == std::vector<int64_t>{2, 1});
+    CHECK(tensor({{0, 1}}).shape() == std::vector<int64_t>{1, 2});
+    CHECK(tensor({5}).shape() == std::vector<int64_t>{1});
+    CHECK(tensor({{{0}, {1}}}).shape() == std::vector<int64_t>{1, 2, 1});
+    CHECK(tensor({{{{1, 2}}}, {{{3, 4}}}}).shape() == std::vector<int64_t>{2, 1, 1, 2});
+    CHECK(values(tensor({{{{1, 2}}}, {{{3, 4}}}}, on_interp)) == Values{1, 2, 3, 4});
+    CHECK(tensor({}).shape() == std::vector<int64_t>{0});
+    CHECK(tensor({{}, {}}).shape() == std::vector<int64_t>{2, 0});
+    CHECK(tensor({{1, 2.5}}).dtype() == DType::f32);
+  }
+
+  TEST_CASE("a device has one name") {
+    CHECK(zeros({1}, {.device = "cpu:01"}).device() == "CPU:1");
+    CHECK(zeros({1}, {.device = "CPU:00"}).device() == "CPU");
+  }
+
+  TEST_CASE("a part that variables name stays within its axis for every value they may have") {
+    Call call("test", Loc::current());
+    Variable some("n", 0, 10), others("m", -3, 9);
+    Dim n(UOp(some.node())), m(UOp(others.node())), s(5);
+    for (auto [begin, length] : {std::pair{n, Dim(1)}, {m, Dim(2)}, {Dim(0), n}, {m, n}, {n, m}}) {
+      prim::Extent part = kept_within(begin, length, s);
+      CHECK(least(part.begin) >= 0);
+      CHECK(least(s - part.begin) >= 1);
+      CHECK(least(part.end - part.begin) >= 1);
+      CHECK((part.end - part.begin).size <= 5);
+    }
   }
 
   TEST_CASE("sizes may be variables") {
