@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/threads.h"
 #include "cli/bench.h"
 #include "cli/bench_cpu_peers.h"
@@ -41,7 +42,8 @@ double milliseconds(const Run& run, int times) {
   return took.count() / times;
 }
 
-// One side: a sample is a run, or as many as take a millisecond after one that warms up.
+// One side: a sample is a run, or as many as take a millisecond. Before it one warms the caches
+// where they matter, and wakes the threads where there are several.
 struct Side {
   Run run;
   int times = 1;
@@ -52,7 +54,7 @@ struct Side {
     times = std::max(1, static_cast<int>(std::ceil(1 / std::max(once, 1e-3))));
   }
   void take_sample() {
-    if (times > 1) run();
+    if (times > 1 || thread_count() > 1) run();
     samples.push_back(milliseconds(run, times));
   }
   double median() {
@@ -170,6 +172,7 @@ void print_probe(int threads) {
     std::fprintf(stderr, ", %.1f on %d: %.2f times%s", many, threads, many / one,
                  many / one >= kGrowthThatCounts * threads ? "" : ", too little for rows to count");
   }
+  FlagScope quiet(Flag::DEBUG, 0);  // what it prints is for the rows
   Captured little =
       capture([](const std::vector<Tensor>& in) { return in[0] + 1; }, {random(16).tensor({16})});
   for (int i = 0; i < 100; ++i) little.run();

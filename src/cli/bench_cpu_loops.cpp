@@ -136,6 +136,7 @@ struct WidthLoops : Loops {
   float (*exp_and_sum)(void* exp, float*, float top, int64_t);
   const char* mark;  // in the names of libmvec's functions
 };
+// clang-format off: it takes an empty argument for the end of a declaration
 #define LOOPS_OF_WIDTH(NAME, LANES, MARK, TARGET)                                                  \
   TARGET float sum_##NAME(const float* p, int64_t n) { return sum_of<LANES>(p, n); }               \
   TARGET float four_##NAME(const float* p, int64_t n) { return sum_of_four_streams<LANES>(p, n); } \
@@ -169,6 +170,7 @@ LOOPS_OF_WIDTH(narrow, 4, "_ZGVbN4v_", )
 LOOPS_OF_WIDTH(half, 8, "_ZGVdN8v_", __attribute__((target("avx2,fma"))))
 LOOPS_OF_WIDTH(wide, 16, "_ZGVeN16v_", __attribute__((target("avx512f,fma"))))
 #endif
+// clang-format on
 
 // The widths that this processor has, the widest first.
 std::vector<const WidthLoops*> usable_widths() {

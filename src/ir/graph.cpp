@@ -105,7 +105,7 @@ bool has_shape(Op op) { return !has(op, Effect) || op == Op::After; }
 // ---- Arena
 
 struct Arena::Impl {
-  static constexpr size_t kChunk = 1 << 20;
+  static constexpr size_t kChunk = 2 << 20;
   struct Chunk {
     char* data;
     size_t used;
@@ -113,20 +113,29 @@ struct Arena::Impl {
   std::vector<Chunk> chunks;
   size_t chunk = 0;                 // the one being filled
   std::vector<char*> large;         // nodes that do not fit a chunk
-  std::vector<Node*> buckets;
+  // Open addressing, at most half full. A slot is a node's address and, in the bits above it, 16
+  // of its hash: what is not there is found missing without looking at any node.
+  std::vector<uint64_t> slots;
   ShapePool shapes;
   const Shape* scalar = nullptr;
 
-  Impl() : buckets(1 << 12, nullptr) { scalar = shapes.intern({}); }
+  Impl() : slots(1 << 12) { scalar = shapes.intern({}); }
   ~Impl() {
     for (const Chunk& c : chunks) munmap(c.data, kChunk);
     for (char* c : large) delete[] c;
   }
 
   void add_chunk() {
-    void* p = mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p = mmap(nullptr, 2 * kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) fail(ErrorKind::Device, "out of memory for compiler nodes");
-    chunks.push_back({static_cast<char*>(p), 0});
+    // Aligned, so that a chunk can be one large page: walking a large graph is missing the caches,
+    // and small pages make it miss the page tables as well. Most kernels never fill their first.
+    char* begin = static_cast<char*>(p);
+    char* aligned = begin + (kChunk - reinterpret_cast<uintptr_t>(begin) % kChunk) % kChunk;
+    if (aligned > begin) munmap(begin, static_cast<size_t>(aligned - begin));
+    munmap(aligned + kChunk, kChunk - static_cast<size_t>(aligned - begin));
+    if (!chunks.empty()) madvise(aligned, kChunk, MADV_HUGEPAGE);
+    chunks.push_back({aligned, 0});
   }
 
   char* allocate(size_t bytes) {
@@ -141,15 +150,27 @@ struct Arena::Impl {
     return c.data + c.used - bytes;
   }
 
-  void link(Node* n) {
-    Node*& head = buckets[n->hash & (buckets.size() - 1)];
-    n->next = head;
-    head = n;
+  static constexpr int kTagShift = 48;
+  static uint64_t tag(uint64_t hash) { return hash >> kTagShift; }
+
+  Node* find(const Parts& p, uint64_t hash) const {
+    for (size_t i = hash & (slots.size() - 1); slots[i]; i = (i + 1) & (slots.size() - 1)) {
+      if (slots[i] >> kTagShift != tag(hash)) continue;
+      auto* n = reinterpret_cast<Node*>(slots[i] & ((uint64_t{1} << kTagShift) - 1));
+      if (matches(n, hash, p)) return n;
+    }
+    return nullptr;
   }
 
-  // In the order of memory, not of the old chains: a graph may be larger than the caches.
+  void link(Node* n) {
+    size_t i = n->hash & (slots.size() - 1);
+    while (slots[i]) i = (i + 1) & (slots.size() - 1);
+    slots[i] = reinterpret_cast<uintptr_t>(n) | tag(n->hash) << kTagShift;
+  }
+
+  // In the order of memory, not of the old slots: a graph may be larger than the caches.
   void grow() {
-    buckets.assign(buckets.size() * 2, nullptr);
+    slots.assign(slots.size() * 2, 0);
     for (size_t i = 0; i < chunks.size() && i <= chunk; ++i)
       for (size_t at = 0; at < chunks[i].used;) {
         auto* n = reinterpret_cast<Node*>(chunks[i].data + at);
@@ -174,9 +195,7 @@ static const Shape* arena_shape(Arena& a, const Parts& p) {
 }
 
 Node* Arena::find(const Parts& p, uint64_t hash) const {
-  for (Node* n = impl_->buckets[hash & (impl_->buckets.size() - 1)]; n; n = n->next)
-    if (matches(n, hash, p)) return n;
-  return nullptr;
+  return impl_->find(p, hash);
 }
 
 UOp Arena::insert(const Parts& p, uint64_t hash, const Derived& d) {
@@ -186,7 +205,7 @@ UOp Arena::insert(const Parts& p, uint64_t hash, const Derived& d) {
   auto* n = reinterpret_cast<Node*>(m.allocate(node_bytes(p.src.size())));
   fill(n, hash, p, d, shape, next_id_++);
   n->provenance = p.src.empty() ? 0 : p.src[0]->provenance;
-  if (next_id_ > m.buckets.size())
+  if (2 * size_t{next_id_} > m.slots.size())
     m.grow();  // links n too
   else
     m.link(n);
@@ -223,7 +242,7 @@ UOp Arena::make(Op op, DType dtype, std::span<Node* const> src, Arg arg) {
 
 void Arena::reset() {
   Impl& m = *impl_;
-  std::fill(m.buckets.begin(), m.buckets.end(), nullptr);
+  std::ranges::fill(m.slots, 0);
   m.chunk = 0;
   if (!m.chunks.empty()) m.chunks[0].used = 0;
   for (char* c : m.large) delete[] c;
