@@ -220,11 +220,11 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
 }  // namespace
 
 TEST_CASE("random programs give what the reference interpreter gives") {
-  run_programs(1, static_cast<int64_t>(1000 * scale()), 120, usual);
+  run_programs(1, static_cast<int64_t>(1000 * scale()), 240, usual);
 }
 
 TEST_CASE("random programs on a late device and as interpreted kernels") {
-  run_programs(500'000, static_cast<int64_t>(100 * scale()), 60, others);
+  run_programs(500'000, static_cast<int64_t>(100 * scale()), 120, others);
 }
 
 TEST_CASE("many random programs" * doctest::test_suite("soak")) {
