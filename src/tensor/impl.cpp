@@ -138,6 +138,13 @@ Position source_position(UOp n, Position at) {
   }
 }
 
+// Whether sizes and bounds are numbers all the way: symbolic ones are further sources.
+bool is_numeric(UOp chain) {
+  for (; !chain->is(Op::Param); chain = chain->src(0))
+    if (chain->nsrc > 1 || chain->shape->symbolic) return false;
+  return true;
+}
+
 // The first and the last place in flat memory that a view of numeric sizes shows.
 std::pair<int64_t, int64_t> places_spanned(UOp chain, const std::vector<int64_t>& strides) {
   Position at(chain->shape->dims.size(), 0);
@@ -170,9 +177,9 @@ Ref fit(const Ref& flat, std::span<const Dim> dims) {
 Ref copied_to(const Tensor& t, uint8_t device) {
   const Tensor& base = t.impl()->base;
   UOp memory = base.defined() ? prim::base_of(node_of(base)) : UOp();
-  if (!memory || !storage_part || shape_of(t).symbolic || t.numel() == 0)
-    return prim::copy_to(node_of(t), device);
   const Ref& chain = t.impl()->chain;
+  if (!memory || !storage_part || t.numel() == 0 || !is_numeric(chain))
+    return prim::copy_to(node_of(t), device);
   auto [first, last] = places_spanned(chain, t.impl()->strides);
   Storage* part = storage_part(*memory->arg.storage, first, last + 1 - first);
   if (!part) return prim::copy_to(node_of(t), device);
