@@ -127,7 +127,7 @@ class Linearizer {
   }
 
   UOp with_own_loops(UOp n, uint64_t used) {
-    std::vector<std::pair<UOp, UOp>> map;
+    Renaming map;
     for (UOp r : loops_of(n)) {
       int slot = std::countr_one(used);
       ensure(slot < 64, "a kernel with more than 64 loops");
@@ -135,8 +135,23 @@ class Linearizer {
       int64_t ints[] = {slot, static_cast<int64_t>(range_role(r))};
       map.emplace_back(r, make(Op::Range, r->dtype, {r->src(0)}, Arg::of(intern_arg(ints))));
     }
-    std::pair<UOp, UOp> whole[] = {{n, substitute(n, map)}};
+    std::pair<UOp, UOp> whole[] = {{n, renamed(n, map)}};
     return substitute(body_, whole);
+  }
+
+  using Renaming = std::vector<std::pair<UOp, UOp>>;
+  // A reduce below n that closes one of the ranges has a loop of its own there, which stays.
+  static UOp renamed(UOp n, const Renaming& map) {
+    Renaming all = map;
+    for (UOp inner : toposort(n)) {
+      if (inner == n || !inner->is(Op::Reduce)) continue;
+      std::vector<UOp> closed = loops_of(inner);
+      Renaming left = map;
+      std::erase_if(left, [&](const auto& m) { return std::ranges::count(closed, m.first) > 0; });
+      if (left.size() == map.size()) continue;
+      all.emplace_back(inner, left.empty() ? inner : renamed(inner, left));
+    }
+    return substitute(n, all);
   }
 
   Block* new_block(UOp range, Block* parent) {
