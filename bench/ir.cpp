@@ -1,8 +1,6 @@
 // The compiler's inner loops against their bars: making nodes, walking graphs, trying rules, and
 // compiling the kernels of a training step with LLVM. Exits with 1 where a bar is missed.
-#include <mote/models.h>
 #include <mote/mote.h>
-#include <mote/optim.h>
 #include <time.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "base/threads.h"
 #include "engine/realize.h"
 #include "ir/build.h"
+#include "nn/training_step.h"
 #include "runtime/llvm.h"
 #include "tensor/impl.h"
 
@@ -159,14 +158,9 @@ std::vector<std::string> mnist_kernels() {
   const Options null_f32{DType::f32, "NULL"};
   Tensor images = empty({512, 1, 28, 28}, null_f32).realize();
   Tensor labels = empty({512}, {DType::i64, "NULL"}).realize();
-  Tensor loss = net(images).cross_entropy(labels);
-  loss.backward();
-  adam.step();
-  std::vector<Tensor> wanted = tensors(net);
-  for (const Tensor& t : tensors(adam)) wanted.push_back(t);
-  wanted.push_back(loss);
   std::set<std::string> texts;
-  for (const KernelReport& k : explain(wanted).kernels) texts.insert(k.text);
+  for (const KernelReport& k : explain(training_step(net, adam, images, labels)).kernels)
+    texts.insert(k.text);
   return {texts.begin(), texts.end()};
 }
 

@@ -1,10 +1,9 @@
 // How much work the host does for a training step. Counts, not times: they are the same on every
 // machine and in every run.
 #include <doctest/doctest.h>
-#include <mote/models.h>
-#include <mote/optim.h>
 
 #include "engine/realize.h"
+#include "nn/training_step.h"
 
 using namespace mote;
 
@@ -22,14 +21,7 @@ EngineCounts work_of_step(int step) {
   EngineCounts before, after;
   for (int i = 0; i < step; ++i) {
     before = engine_counts();
-    adam.zero_grad();
-    Tensor loss = net(images).cross_entropy(labels);
-    loss.backward();
-    adam.step();
-    std::vector<Tensor> wanted = tensors(net);
-    for (const Tensor& t : tensors(adam)) wanted.push_back(t);
-    wanted.push_back(loss);
-    realize(wanted);
+    realize(training_step(net, adam, images, labels));
     after = engine_counts();
   }
   after.nodes -= before.nodes;

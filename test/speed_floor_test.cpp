@@ -1,13 +1,11 @@
 // A floor under the speed of default kernels, so that the thing is usable. Long: runs in soak.
 #include <doctest/doctest.h>
-#include <mote/models.h>
 #include <mote/mote.h>
-#include <mote/optim.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "engine/realize.h"
+#include "nn/training_step.h"
 
 using namespace mote;
 
@@ -35,13 +33,7 @@ TEST_CASE("speed floor: a step of the MNIST conv net" * doctest::test_suite("soa
   double best = 1e9;
   for (int i = 0; i < 4; ++i) {
     auto start = std::chrono::steady_clock::now();
-    adam.zero_grad();
-    Tensor loss = net(images).cross_entropy(labels);
-    loss.backward();
-    std::vector<Tensor> written = adam.step();
-    written.push_back(loss);
-    for (Tensor& t : tensors(net)) written.push_back(t);
-    realize(written);
+    realize(training_step(net, adam, images, labels));
     best = std::min(
         best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }

@@ -3,7 +3,6 @@
 // layer of a deep network costs.
 #include <mote/jit.h>
 #include <mote/models.h>
-#include <mote/optim.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "base/error.h"
 #include "cli/bench.h"
 #include "engine/realize.h"
+#include "nn/training_step.h"
 #include "tensor/impl.h"
 
 using namespace mote;
@@ -84,16 +84,7 @@ std::vector<Measure> mnist(int steps) {
   Tensor images = input({512, 1, 28, 28}, DType::f32), labels = input(512, DType::i64);
   std::vector<Measure> measures;
   for (int i = 0; i < steps; ++i)
-    measures.push_back(measure([&] {
-      adam.zero_grad();
-      Tensor loss = net(images).cross_entropy(labels);
-      loss.backward();
-      adam.step();
-      std::vector<Tensor> out = tensors(net);
-      for (const Tensor& t : tensors(adam)) out.push_back(t);
-      out.push_back(loss);
-      return out;
-    }));
+    measures.push_back(measure([&] { return training_step(net, adam, images, labels); }));
   return measures;
 }
 Measure mnist_first() { return mnist(1)[0]; }
@@ -109,11 +100,7 @@ Measure mnist_replay() {
   optim::Adam adam(parameters(net));
   Tensor images = input({512, 1, 28, 28}, DType::f32), labels = input(512, DType::i64);
   auto step = jit([&](const Tensor& x, const Tensor& y) {
-    adam.zero_grad();
-    Tensor loss = net(x).cross_entropy(y);
-    loss.backward();
-    adam.step();
-    return loss;
+    return training_step(net, adam, x, y).back();
   });
   std::vector<Measure> calls;
   for (int i = 0; i < 100; ++i)

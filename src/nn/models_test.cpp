@@ -1,27 +1,10 @@
 #include <doctest/doctest.h>
 #include <mote/models.h>
-#include <mote/optim.h>
 
 #include "engine/realize.h"
+#include "nn/training_step.h"
 
 using namespace mote;
-
-namespace {
-
-// One step of training: everything it writes, and the loss last.
-std::vector<Tensor> step(models::MnistNet& net, optim::Adam& adam, const Tensor& images,
-                         const Tensor& labels) {
-  adam.zero_grad();
-  Tensor loss = net(images).cross_entropy(labels);
-  loss.backward();
-  adam.step();
-  std::vector<Tensor> out = tensors(net);
-  for (const Tensor& t : tensors(adam)) out.push_back(t);
-  out.push_back(loss);
-  return out;
-}
-
-}  // namespace
 
 TEST_CASE("models: kernels and memory of the MNIST training step") {
   models::MnistNet net({DType::f32, "NULL"});
@@ -31,7 +14,7 @@ TEST_CASE("models: kernels and memory of the MNIST training step") {
   realize({images, labels});
   clear_caches();
   EngineCounts before = engine_counts();
-  ScheduleReport report = explain(step(net, adam, images, labels));
+  ScheduleReport report = explain(training_step(net, adam, images, labels));
   MESSAGE("MNIST step: ", report.kernels.size(), " kernels, ", report.distinct, " distinct, ",
           report.total.ops / 1e9, " Gop, ", report.total.bytes / 1e6, " MB moved, ",
           report.arena_bytes, " of ", report.unplanned_bytes, " bytes");
@@ -53,7 +36,7 @@ TEST_CASE("models: the MNIST net learns, and its second step is found in the cac
   EngineCounts before;
   for (int i = 0; i < 4; ++i) {
     if (i == 2) before = engine_counts();
-    std::vector<Tensor> wanted = step(net, adam, images, labels);
+    std::vector<Tensor> wanted = training_step(net, adam, images, labels);
     realize(wanted);
     losses.push_back(wanted.back().item<double>());
   }

@@ -11,7 +11,7 @@ namespace {
 // By node id; kept between calls so that a call costs only its own nodes.
 thread_local std::vector<uint64_t> colour, context;
 
-bool is_leaf(UOp n) { return n->is(Op::Param) || n->is(Op::Range); }
+bool is_param_or_range(UOp n) { return n->is(Op::Param) || n->is(Op::Range); }
 
 // What is known of a leaf without its number.
 uint64_t leaf_colour(UOp n) {
@@ -22,7 +22,7 @@ uint64_t leaf_colour(UOp n) {
 // From the sources of each node, in either order where they commute.
 void colour_upwards(std::span<const UOp> order) {
   for (UOp n : order) {
-    if (is_leaf(n)) continue;
+    if (is_param_or_range(n)) continue;
     uint64_t h = mix(static_cast<uint64_t>(n->op) << 8 | static_cast<uint64_t>(n->dtype),
                      arg_hash(n->op, n->arg));
     if (has(n->op, Commutes)) {
@@ -55,7 +55,7 @@ void collect(std::span<const UOp> roots, std::vector<UOp>& out) {
     stack.pop_back();
     if (!context[n->id]) continue;
     context[n->id] = 0;
-    if (is_leaf(n)) out.push_back(n);
+    if (is_param_or_range(n)) out.push_back(n);
     bool swap = has(n->op, Commutes) && colour[n->src(1)->id] < colour[n->src(0)->id];
     for (uint32_t i = n->nsrc; i-- > 0;) stack.push_back(n->src(swap ? 1 - i : i));
   }
@@ -70,12 +70,12 @@ std::vector<UOp> canonical_leaves(std::span<const UOp> roots, std::span<const UO
   }
   std::vector<UOp> order = toposort(roots);
   for (UOp n : order)
-    if (is_leaf(n)) colour[n->id] = leaf_colour(n);
+    if (is_param_or_range(n)) colour[n->id] = leaf_colour(n);
   for (size_t i = 0; i < numbered.size(); ++i) colour[numbered[i]->id] = mix(i, ~uint64_t{0});
   colour_upwards(order);
   colour_downwards(order, roots);
   for (UOp n : order)
-    if (is_leaf(n)) colour[n->id] = mix(colour[n->id], context[n->id]);
+    if (is_param_or_range(n)) colour[n->id] = mix(colour[n->id], context[n->id]);
   colour_upwards(order);
   for (UOp n : order) context[n->id] = 1;  // from here on: it is still to be visited
   std::vector<UOp> leaves;

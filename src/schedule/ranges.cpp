@@ -9,10 +9,11 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "schedule/costs.h"
 
 namespace mote {
 
-static bool is_leaf(UOp value) {
+bool is_leaf(UOp value) {
   while (has(value->op, Movement)) value = value->src(0);
   return value->is(Op::Param) || value->is(Op::After);
 }
@@ -44,12 +45,9 @@ class Assigner {
       if (!device_) device_ = n->device;
     bounds_ = bound_kernels(draft_.order, target);
     draft_.entries.resize(arena().size());
-    cost_.resize(arena().size());
-    for (UOp n : draft_.order) {
+    costs_ = Costs(draft_.order, bounds_, target);
+    for (UOp n : draft_.order)
       if (n->is(Op::Param)) add_param(n);
-      if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
-      weigh(n);
-    }
   }
 
   Draft run() {
@@ -59,73 +57,20 @@ class Assigner {
   }
 
  private:
-  struct Cost {
-    double each = 0;    // to evaluate one element with everything cheap below fused
-    double bytes = 0;   // of the distinct buffers below
-  };
-
   const Target& target_;
   Draft draft_;
   Bounds bounds_;
-  std::vector<Cost> cost_;
+  Costs costs_;
   std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
-  std::set<const Node*> copied_;          // by a Copy, as a whole
-  std::set<const Node*> in_closed_form_;  // comparisons that go when their gathers collapse
+  std::set<const Node*> copied_;  // by a Copy, as a whole
   // By Store: kernels that must run after it, to read that version or to write the next one.
   std::unordered_map<const Node*, std::vector<int>> waiting_;
 
   // ---- estimates
 
   static double count(UOp n) { return static_cast<double>(n->shape->count()); }
-
-  // A sum over where(position == index, x, 0) reads one element and will collapse to a gather. Gives
-  // the comparison, or nothing.
-  static UOp gathers_by(UOp reduce) {
-    UOp value = reduce->src(0);
-    if (static_cast<Op>(reduce->ints(0)) != Op::Add) return {};
-    while (has(value->op, Movement) || value->is(Op::Cast)) value = value->src(0);
-    if (!value->is(Op::Where)) return {};
-    UOp condition = value->src(0);
-    while (has(condition->op, Movement) || condition->is(Op::And)) condition = condition->src(0);
-    if (!condition->is(Op::Eq)) return {};
-    for (Node* side : condition->src()) {
-      while (has(side->op, Movement) || side->op == Op::Cast) side = side->sources[0];
-      if (side->op == Op::Iota) return condition;
-    }
-    return {};
-  }
-
-  static double fold_count(UOp reduce) {
-    if (gathers_by(reduce)) return 1;
-    double in = count(reduce->src(0)), out = count(reduce);
-    return out == 0 ? 0 : in / out;
-  }
-
-  void weigh(UOp n) {
-    if (!n->shape) return;
-    Cost& c = cost_[n->id];
-    if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy)) {
-      c = {target_.load_cost, count(n) * size_of(n->dtype)};
-      return;
-    }
-    for (Node* s : n->src()) {
-      if (!s->shape) continue;
-      bool stored = bounds_.forced[s->id] || (s->op == Op::Reduce && fold_count(UOp(s)) > 16);
-      c.each += stored ? target_.load_cost : cost_[s->id].each;
-      c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : cost_[s->id].bytes;
-    }
-    // Of a part of a buffer, only that part is read.
-    if (n->is(Op::Shrink) && is_leaf(n)) c.bytes = std::min(c.bytes, count(n) * size_of(n->dtype));
-    // What is repeated a lot will be stored before it is repeated.
-    if (n->is(Op::Expand) && n->src(0)->shape->count() > 0) {
-      double more = count(n) / count(n->src(0)) - 1;
-      if (more * c.each > 2 * size_of(n->dtype) * target_.byte_cost) c.each = target_.load_cost;
-    }
-    if (n->is(Op::Reduce)) c.each = fold_count(n) * (c.each + 1);
-    else if (has(n->op, Alu)) c.each += has(n->op, Curve) ? target_.curve_cost : 1;
-  }
 
   uint64_t slots(const Request& r) const {
     uint64_t mask = r.valid->ranges;
@@ -156,8 +101,8 @@ class Assigner {
 
   bool better_stored(UOp n, const Entry& e) const {
     if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
-    if (in_closed_form_.count(n.get())) return false;
-    const Cost& c = cost_[n->id];
+    if (costs_.in_closed_form(n)) return false;
+    const Cost& c = costs_[n];
     if (c.bytes == 0 && c.each <= 4 * target_.load_cost) return false;  // such as a causal mask
     const double elements = count(n), bytes = elements * size_of(n->dtype);
     std::set<int> kernels;
@@ -181,7 +126,7 @@ class Assigner {
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
   // that the optimiser could not tile.
   bool reduce_wants_own_kernel(UOp n, const Entry& e) const {
-    const double elements = count(n), work = elements * cost_[n->id].each;
+    const double elements = count(n), work = elements * costs_[n].each;
     if (work < target_.launch_cost) return false;
     for (const Request& r : e.requests) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];

@@ -1,0 +1,35 @@
+// What evaluating a node costs, by which the schedule chooses between fusing and storing it.
+#pragma once
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "schedule/ranges.h"
+
+namespace mote {
+
+struct Cost {
+  double each = 0;   // to evaluate one element with everything cheap below fused, in operations
+  double bytes = 0;  // of the distinct buffers below
+};
+
+// Built once, sources first, from what a node's sources cost.
+class Costs {
+ public:
+  Costs() = default;
+  Costs(std::span<const UOp> order, const Bounds& bounds, const Target& target);
+  const Cost& operator[](UOp n) const { return by_id_[n->id]; }
+  // A comparison that goes when the sum around it collapses to a gather.
+  bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }
+
+ private:
+  Cost weigh(UOp n, const Bounds& bounds, const Target& target) const;
+
+  std::vector<Cost> by_id_;
+  std::unordered_set<const Node*> in_closed_form_;
+};
+
+// Elements read for one of a Reduce; 1 where it will collapse to a gather.
+double fold_count(UOp reduce);
+
+}  // namespace mote
