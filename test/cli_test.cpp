@@ -16,6 +16,7 @@
 #include "io/json.h"
 #include "test/process.h"
 #include "test/shared_data.h"
+#include "test_paths.h"
 
 using namespace mote;
 

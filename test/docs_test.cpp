@@ -14,6 +14,7 @@
 #include "ir/graph.h"
 #include "ir/print.h"
 #include "ir/spec.h"
+#include "test_paths.h"
 
 using namespace mote;
 

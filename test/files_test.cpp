@@ -16,6 +16,7 @@
 #include "test/file_builders.h"
 #include "test/shared_data.h"
 #include "test/temp_folder.h"
+#include "test_paths.h"
 
 using namespace mote;
 using namespace mote::test;

@@ -16,6 +16,7 @@
 #include "ops_table.h"
 #include "runtime/devices.h"
 #include "runtime/llvm.h"
+#include "test_paths.h"
 
 using namespace mote;
 using namespace mote::test;

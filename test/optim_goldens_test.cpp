@@ -14,6 +14,7 @@
 
 #include "engine/realize.h"
 #include "golden_file.h"
+#include "test_paths.h"
 
 using namespace mote;
 using namespace mote::test;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "test/process.h"
+#include "test_paths.h"
 
 using namespace mote;
 

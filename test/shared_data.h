@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string>
 
+#include "test_paths.h"
+
 namespace mote {
 
 // The path of ../shared/data/name; empty, after a line that says so, where it is absent.

@@ -1,4 +1,5 @@
 #include "base/flags.h"
+#include "test_paths.h"
 
 #include <doctest/doctest.h>
 

@@ -176,7 +176,7 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
       ++report.copies;
       continue;
     }
-    KernelReport k{s.kernel->name, "", s.kernel->text, s.kernel->estimate, {}};
+    KernelReport k{s.kernel->name, s.kernel->text, s.kernel->estimate, {}};
     for (uint32_t p : s.provenance) k.places.push_back(place(p));
     report.total.ops += k.estimate.ops;
     report.total.bytes += k.estimate.bytes;

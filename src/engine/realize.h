@@ -37,7 +37,7 @@ void set_aside(std::span<const Tensor> tensors);
 
 // What realizing would run: for tests, benches and the curious. Kernels are lowered and rendered.
 struct KernelReport {
-  std::string name, body, text;  // loops, kernel graph, generated text
+  std::string name, text;  // loops, generated text
   Estimate estimate;
   std::vector<std::string> places;  // user lines that went into it, a bounded set
 };

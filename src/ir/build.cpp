@@ -1,6 +1,7 @@
 #include "ir/build.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -30,6 +31,12 @@ UOp invalid() { return make(Op::Invalid, DType::index, {}); }
 UOp range(int slot, UOp extent, Role role) {
   int64_t ints[] = {slot, static_cast<int64_t>(role)};
   return make(Op::Range, DType::index, {extent}, Arg::of(intern_arg(ints)));
+}
+int take_slot(uint64_t& used) {
+  const int slot = std::countr_one(used);
+  ensure(slot < kSlots, "a kernel with more than ", kSlots, " loops");
+  used |= uint64_t{1} << slot;
+  return slot;
 }
 UOp param(int slot, DType dtype, int64_t size, Space space, uint8_t device) {
   int64_t ints[] = {slot, size, static_cast<int64_t>(space), device};

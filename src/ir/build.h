@@ -16,6 +16,9 @@ inline UOp truth(bool v) { return constant(DType::boolean, static_cast<int64_t>(
 UOp zero_like(UOp u);             // 0 of the same dtype
 UOp invalid();                    // index Invalid
 UOp range(int slot, UOp extent, Role role);
+// Sets of ranges are the bits of a word, so a kernel has at most kSlots of them.
+constexpr int kSlots = 64;
+int take_slot(uint64_t& used);  // the first that is free
 UOp param(int slot, DType dtype, int64_t size, Space space = Space::Global, uint8_t device = 0);
 UOp reduce_over(Op op, UOp value, std::span<const UOp> ranges);
 UOp fold_identity(Op op, DType dtype);  // what folding nothing with an associative op gives

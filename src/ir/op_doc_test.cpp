@@ -1,4 +1,5 @@
 #include "ir/op_doc.h"
+#include "test_paths.h"
 
 #include <doctest/doctest.h>
 

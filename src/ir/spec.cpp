@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "ir/build.h"
 #include "ir/graph.h"
 #include "ir/print.h"
 #include "ir/program.h"
@@ -183,7 +184,7 @@ const SpecRule kernel_rules[] = {
     {Op::Range, "a Range is an index that counts to an index, with a slot below 64 and a role",
      [](UOp u) {
        return u->dtype == DType::index && u->src(0)->dtype == DType::index &&
-              u->ints().size() == 2 && range_slot(u) >= 0 && range_slot(u) < 64;
+              u->ints().size() == 2 && range_slot(u) >= 0 && range_slot(u) < kSlots;
      }},
     {Op::Reduce, "a kernel's Reduce runs over ranges",
      [](UOp u) { return u->ints().size() == 1 && u->nsrc > 1 && all_ranges(u->src().subspan(1)); }},
@@ -262,7 +263,7 @@ const SpecRule program_rules[] = {
     {Op::Range, "a Range counts to an integer of its dtype; a tile's extent is a constant",
      [](UOp u) {
        return is_int(u->dtype) && u->src(0)->dtype == u->dtype && range_slot(u) >= 0 &&
-              range_slot(u) < 64 && (!is_tile_range(u.get()) || u->src(0)->is(Op::Const));
+              range_slot(u) < kSlots && (!is_tile_range(u.get()) || u->src(0)->is(Op::Const));
      }},
     {Op::Index, "Index finds a place of a memory by an integer",
      [](UOp u) {
@@ -343,7 +344,7 @@ const char* name(Stage stage) { return stage_rows[static_cast<int>(stage)].name;
 void verify(UOp root, Stage stage, const char* pass) {
   const StageRow& s = stage_rows[static_cast<int>(stage)];
   if (!applies(s.root, root->op)) violated(root, s.name, pass, "this op is no root");
-  std::array<UOp, 64> by_slot;
+  std::array<UOp, kSlots> by_slot;
   for (UOp u : toposort(root)) {
     if (!s.ops.has(u->op)) violated(u, s.name, pass, "this op does not belong here");
     check_rules(u, everywhere, s.name, pass);

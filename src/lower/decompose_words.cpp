@@ -347,10 +347,7 @@ class WordSplitter {
     std::vector<std::pair<UOp, UOp>> again;
     std::vector<UOp> own;
     for (UOp r : ranges) {
-      const int slot = std::countr_one(slots_);
-      ensure(slot < 64, "a kernel with more than 64 loops");
-      slots_ |= uint64_t{1} << slot;
-      own.push_back(range(slot, r->src(0), Role::Reduce));
+      own.push_back(range(take_slot(slots_), r->src(0), Role::Reduce));
       again.emplace_back(r, own.back());
     }
     Words y{substitute(x.lo, again), substitute(x.hi, again)};

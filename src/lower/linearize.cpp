@@ -53,7 +53,7 @@ class Linearizer {
   UOp body_;
   Block root_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  Block* by_slot_[64] = {};
+  Block* by_slot_[kSlots] = {};
   uint64_t loop_slots_ = 0;
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
@@ -66,7 +66,7 @@ class Linearizer {
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
   static int nest_order(UOp r) {
-    return range_slot(r) - (range_role(r) == Role::Thread ? 64 : 0);
+    return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0);
   }
 
   static std::vector<UOp> blocks_of(UOp n) {
@@ -129,10 +129,7 @@ class Linearizer {
   UOp with_own_loops(UOp n, uint64_t used) {
     Renaming map;
     for (UOp r : loops_of(n)) {
-      int slot = std::countr_one(used);
-      ensure(slot < 64, "a kernel with more than 64 loops");
-      used |= 1ull << slot;
-      int64_t ints[] = {slot, static_cast<int64_t>(range_role(r))};
+      int64_t ints[] = {take_slot(used), static_cast<int64_t>(range_role(r))};
       map.emplace_back(r, make(Op::Range, r->dtype, {r->src(0)}, Arg::of(intern_arg(ints))));
     }
     std::pair<UOp, UOp> whole[] = {{n, renamed(n, map)}};

@@ -27,3 +27,17 @@ TEST_CASE("linearize: an update that folds to what is there already is listed on
   std::set<const Node*> once(linear->src().begin(), linear->src().end());
   CHECK(once.size() == linear->nsrc);
 }
+
+TEST_CASE("linearize: a sum around a sum with the same range gets a loop of its own") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp r[] = {range(0, constant(DType::i64, 8), Role::Reduce)};
+  UOp place = make(Op::Index, DType::i32, {param(1, DType::i32, 8), r[0]});
+  UOp element = make(Op::Load, DType::i32, {place});
+  UOp inner = reduce_over(Op::Add, element, r);
+  UOp outer = reduce_over(Op::Add, element * inner, r);
+  UOp linear = linearize(stored(outer, {}, constant(DType::i64, 0)));
+  int loops = 0;
+  for (Node* n : linear->src()) loops += n->op == Op::Range;
+  CHECK(loops == 2);
+}

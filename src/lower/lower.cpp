@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "rewrite/rewrite.h"
 
 namespace mote {
 
@@ -47,12 +48,23 @@ static Program describe(UOp linear) {
   return p;
 }
 
-Program lower(UOp body, const Target& target) {
-  body = place_stages(simplify(body));
-  body = insert_loads(body);
-  body = decompose(body, target);
-  body = choose_index_width(body, target);
-  return describe(linearize(body));
-}
+// clang-format off
+static const Pass passes[] = {
+    {"simplify",           [](UOp b, const Target&) { return simplify(b); },
+     "actions leave split positions behind, and the passes below read less without them"},
+    {"place stages",       [](UOp b, const Target&) { return place_stages(b); },
+     "first, because what fills a stage is a loop nest of its own with loads of its own"},
+    {"insert loads",       [](UOp b, const Target&) { return insert_loads(b); },
+     "decompositions need to know what is memory and what is gated"},
+    {"decompose",          decompose,
+     "positions are index still, exact and without width, so that their divisions stay exact"},
+    {"choose index width", choose_index_width,
+     "when all positions there will be are known"},
+    {"linearize",          [](UOp b, const Target&) { return linearize(b); },
+     "last: from here on there is an order, and nothing is rewritten"},
+};
+// clang-format on
+
+Program lower(UOp body, const Target& target) { return describe(run_passes(body, passes, target)); }
 
 }  // namespace mote

@@ -39,7 +39,7 @@ namespace mote {
 
 Program lower(UOp body, const Target& target);
 
-// ---- the passes, in order
+// ---- the passes; lower.cpp says why they stand in this order
 
 // Staged values become memory of the worker (Params of the space local) and the effects that fill it.
 UOp place_stages(UOp body);

@@ -170,7 +170,7 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "the inner loop must have the role of the range");
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
-  if (next_slot >= 63) return refuse(refused, "too many ranges");
+  if (next_slot >= kSlots) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
   if (n->ranges) return refuse(refused, "its extent depends on other loops");
   if (is_tile(a.role))

@@ -3,6 +3,7 @@
 #include "algebra/algebra.h"
 #include "lower/lower.h"
 #include "optimize/optimize.h"
+#include "runtime/device.h"
 #include "runtime/interp_program.h"
 
 using namespace mote;
@@ -33,6 +34,23 @@ std::vector<int32_t> run(UOp body, int64_t m, int64_t n, int64_t k) {
   void* buffers[] = {c.data(), a.data(), b.data()};
   InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
   return c;
+}
+
+// Statements that a program executes.
+double executed(const Program& p) {
+  double all = 0, times = 1;
+  std::vector<double> around;
+  for (Node* n : p.linear->src()) {
+    if (n->op == Op::Range) {
+      around.push_back(times);
+      times *= static_cast<double>(n->sources[0]->hi);
+    } else if (n->op == Op::End) {
+      times = around.back();
+      around.pop_back();
+    }
+    all += times;
+  }
+  return all;
 }
 
 }  // namespace
@@ -130,6 +148,33 @@ TEST_SUITE("actions") {
     target.vector_bytes = 32;
     CHECK(to_string(choose_actions(row_sums_added(), target)) ==
           "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
+  }
+
+  TEST_CASE("threads repeat no sum that is kept in memory") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = device("NULL").target();
+    target.threads = 1;
+    // A convolution of small pictures: x(400, 128, 4, 4), w(128, 128, 3, 3), padded by 1.
+    UOp n = range(0, index(400), Role::Loop), o = range(1, index(128), Role::Loop),
+        y = range(2, index(4), Role::Loop), x = range(3, index(4), Role::Loop),
+        c = range(4, index(128), Role::Reduce), dy = range(5, index(3), Role::Reduce),
+        dx = range(6, index(3), Role::Reduce);
+    UOp over[] = {c, dy, dx};
+    UOp row = y + dy + -1, column = x + dx + -1;
+    UOp inside = lt(index(-1), row) & lt(row, index(4)) & lt(index(-1), column) &
+                 lt(column, index(4));
+    UOp pixel = where(inside, ((n * 128 + c) * 4 + row) * 4 + column, invalid());
+    UOp weight = at(param(1, DType::f32, 128 * 1152), ((o * 128 + c) * 3 + dy) * 3 + dx);
+    UOp sum = reduce_over(Op::Add, weight * at(param(2, DType::f32, 400 * 2048), pixel), over);
+    UOp place = at(param(0, DType::f32, 400 * 2048), ((n * 128 + o) * 4 + y) * 4 + x);
+    UOp store = make(Op::Store, DType::none, {place, sum});
+    UOp end = make(Op::End, DType::none, {store, n, o, y, x});
+    UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
+    const double alone = executed(lower(optimize(body, target), target));
+    target.threads = 2;
+    const double shared = executed(lower(optimize(body, target), target));
+    CHECK(shared < 1.5 * alone);
   }
 
   TEST_CASE("a loop whose extent depends on others stays inside them") {

@@ -58,17 +58,4 @@ int Sketch::split(int slot, int64_t amount, Role role) {
   return act({Action::Split, slot, amount, role}) ? inner : -1;
 }
 
-UOp Sketch::range_of(int slot) const {
-  for (UOp n : toposort(body))
-    if (n->is(Op::Range) && range_slot(n) == slot) return n;
-  return {};
-}
-
-int Sketch::next_slot() const {
-  int next = 0;
-  for (UOp n : toposort(body))
-    if (n->is(Op::Range)) next = std::max(next, range_slot(n) + 1);
-  return next;
-}
-
 }  // namespace mote

@@ -94,7 +94,7 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
     if (is_tile(range_role(r)))
       return refuse(refused, text("the read depends on tile range ", range_slot(r), " too"));
   }
-  if (ranges.next_slot + static_cast<int>(over.size()) > 63)
+  if (ranges.next_slot + static_cast<int>(over.size()) > kSlots)
     return refuse(refused, "too many ranges");
 
   int64_t size = 1;

@@ -208,16 +208,10 @@ UOp apply_once(UOp node, const RuleSet& rules, void* context) {
 
 void set_pass_hook(PassHook hook) { pass_hook = std::move(hook); }
 
-UOp run_passes(UOp root, std::span<const Pass> passes, void* context) {
+UOp run_passes(UOp root, std::span<const Pass> passes, const Target& target) {
   for (const Pass& p : passes) {
-    root = p.rules ? rewrite(root, *p.rules, p.order, context) : p.function(root, context);
-    if (!pass_hook) continue;
-    try {
-      if (p.ensures) p.ensures(root);
-      pass_hook(p, root);
-    } catch (const Error& e) {
-      fail(ErrorKind::Internal, text("after pass \"", p.name, "\": ", e.what()));
-    }
+    root = p.run(root, target);
+    if (pass_hook) pass_hook(p, root);
   }
   return root;
 }

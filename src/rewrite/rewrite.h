@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/target.h"
 #include "rewrite/pattern.h"
 
 namespace mote {
@@ -83,15 +84,12 @@ struct RewriteTrace {
 // A stage is a list of passes: the table of contents of what happens to the program.
 struct Pass {
   const char* name;
-  const RuleSet* rules;  // or, when null, the function
-  Order order;
-  const char* why;                      // why it stands here
-  void (*ensures)(UOp root) = nullptr;  // throws when what must hold afterwards does not
-  UOp (*function)(UOp root, void* context) = nullptr;
+  UOp (*run)(UOp root, const Target& target);
+  const char* why;  // it stands here
 };
-// Called after each pass with its name and result, when set; ensures are then checked too.
+// Called after each pass with its result, when set.
 using PassHook = std::function<void(const Pass&, UOp result)>;
 void set_pass_hook(PassHook hook);  // of this thread
-UOp run_passes(UOp root, std::span<const Pass> passes, void* context = nullptr);
+UOp run_passes(UOp root, std::span<const Pass> passes, const Target& target);
 
 }  // namespace mote

@@ -8,11 +8,11 @@ namespace mote {
 
 Estimate estimate(UOp body) {
   Estimate e;
-  double extent[64];
+  double extent[kSlots];
   for (double& x : extent) x = 1;
   std::vector<UOp> order = toposort(body);
   for (UOp n : order)
-    if (n->is(Op::Range) && range_slot(n) < 64)
+    if (n->is(Op::Range))
       extent[range_slot(n)] = static_cast<double>(n->src(0)->hi);
   auto times = [&](uint64_t slots) {
     double k = 1;

@@ -178,7 +178,7 @@ class Assigner {
 
   UOp new_range(int kernel, const Dim& d, Role role) {
     KernelDraft& k = draft_.kernels[static_cast<size_t>(kernel)];
-    ensure(k.next_slot < 64, "a kernel with more than 64 loops");
+    ensure(k.next_slot < kSlots, "a kernel with more than ", kSlots, " loops");
     UOp r = range(k.next_slot++, loop_extent(d), role);
     k.extents.push_back(d.size);
     if (role == Role::Reduce) k.reduce_slots |= 1ull << range_slot(r);
