@@ -10,7 +10,8 @@ std::string default_device();
 void set_default_device(const std::string& name, Loc = Loc::current());
 // Starts the random numbers of all devices again from this seed.
 void manual_seed(uint64_t seed);
-// The state of a device's random numbers, to be saved and assigned to: seed and counter, a u64 each.
+// The state of a device's random numbers, to be saved and assigned to: seed and counter, a u64
+// each.
 std::vector<Tensor> random_state(const std::string& device = {}, Loc = Loc::current());
 
 // Creation.

@@ -65,7 +65,7 @@ class Tensor {
   int64_t numel(Loc = Loc::current()) const;               // the upper bound when symbolic
   int64_t nbytes(Loc = Loc::current()) const;
   bool is_floating_point(Loc = Loc::current()) const;
-  bool is_contiguous(Loc = Loc::current()) const;  // false: a view with other than row-major strides
+  bool is_contiguous(Loc = Loc::current()) const;  // false: a view not in row-major order
   bool is_view() const;
   bool requires_grad() const;
 
@@ -85,8 +85,8 @@ class Tensor {
   void backward(const Tensor& gradient = {}, Loc = Loc::current()) const;
   Tensor grad() const;                                     // undefined until backward
   void zero_grad();
-  // Of targets marked or not; one that this tensor does not depend on is an error, or zeros. A target
-  // is a value: equal expressions are one (docs/semantics.md).
+  // Of targets marked or not; one that this tensor does not depend on is an error, or zeros. A
+  // target is a value: equal expressions are one (docs/semantics.md).
   std::vector<Tensor> gradient(const std::vector<Tensor>& targets, const Tensor& gradient = {},
                                bool allow_unused = false, Loc = Loc::current()) const;
   Tensor detach(Loc = Loc::current()) const;               // shares the values, not the history
@@ -301,8 +301,8 @@ class Tensor {
                          Loc = Loc::current()) const;
   ValuesIndices median(int64_t dim, bool keepdim = false, Loc = Loc::current()) const;
   Tensor median(Loc = Loc::current()) const;
-  // A class whose weight is not above 0 is drawn only once no others are left. Under CHECK=1 that is
-  // an error, and so are weights that are negative or not finite.
+  // A class whose weight is not above 0 is drawn only once no others are left. Under CHECK=1 that
+  // is an error, and so are weights that are negative or not finite.
   Tensor multinomial(int64_t num_samples, bool replacement = false, Loc = Loc::current()) const;
   Tensor bernoulli(Loc = Loc::current()) const;            // 1 with the probability given by each
 

@@ -43,7 +43,8 @@ std::string text(const A&... parts) {
   return out;
 }
 
-// Returns " (file:line)" or "" for the user's call in progress on this thread; set by ir/provenance.
+// Returns " (file:line)" or "" for the user's call in progress on this thread; set by
+// ir/provenance.
 extern std::string (*error_place)();
 
 [[noreturn]] void fail(ErrorKind kind, std::string what);

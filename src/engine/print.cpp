@@ -1,5 +1,6 @@
-// A tensor as text, laid out as NumPy's str() lays out an array: threshold 1000, three items at each
-// edge, lines of 75 columns, four digits after the point. A tensor without axes prints as its value.
+// A tensor as text, laid out as NumPy's str() lays out an array: threshold 1000, three items at
+// each edge, lines of 75 columns, four digits after the point. A tensor without axes prints as its
+// value.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -210,8 +210,8 @@ Ref spread_out(const Ref& a, size_t axis, int64_t step) {
   return prim::shrink(prim::reshape(spaced, shape), cut);
 }
 
-// The last axis's place k moved on by k * dilation along `axis`: a window over the padded axis again,
-// of which only the diagonal counts, every (size + 1)-th of the two last axes as one.
+// The last axis's place k moved on by k * dilation along `axis`: a window over the padded axis
+// again, of which only the diagonal counts, every (size + 1)-th of the two last axes as one.
 Ref shear(const Ref& a, size_t axis, int64_t dilation) {
   std::vector<Dim> shape = a->shape->dims;
   const int64_t size = shape.back().size, reach = (size - 1) * dilation;

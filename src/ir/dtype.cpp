@@ -176,7 +176,8 @@ void store_float(DType d, void* p, double v) {
     case DType::f32: return write<float>(p, static_cast<float>(v));
     case DType::f16: return write<uint16_t>(p, static_cast<uint16_t>(encode_small(v, 5, 10, true)));
     case DType::bf16: return write<uint16_t>(p, static_cast<uint16_t>(encode_small(v, 8, 7, true)));
-    case DType::f8e4m3: return write<uint8_t>(p, static_cast<uint8_t>(encode_small(v, 4, 3, false)));
+    case DType::f8e4m3:
+      return write<uint8_t>(p, static_cast<uint8_t>(encode_small(v, 4, 3, false)));
     case DType::f8e5m2: return write<uint8_t>(p, static_cast<uint8_t>(encode_small(v, 5, 2, true)));
     default: return store_int(d, p, static_cast<int64_t>(v));
   }

@@ -25,7 +25,8 @@ inline void append(std::string& out, DType d) { out += name(d); }
 DType accumulator(DType d);  // what a sum of d's is computed in (16-bit floats: f32)
 DType bits_type(int bits);   // the unsigned integer of that width
 
-// Round a double to what the float dtype d can hold (e4m3 saturates to NaN as PyTorch's fn variant).
+// Round a double to what the float dtype d can hold (e4m3 saturates to NaN as PyTorch's fn
+// variant).
 double round_to(DType d, double v);
 // Wrap an integer to the width of d (sign-extended or zero-extended into 64 bits).
 int64_t wrap_to(DType d, int64_t v);

@@ -8,8 +8,8 @@
 namespace mote {
 
 // Nodes in an order where sources come first; interned arguments by address (they are never freed).
-// Buffers of the tensor graph became Params numbered as met, bound Vars lost their values: two steps
-// of a training loop give the same words.
+// Buffers of the tensor graph became Params numbered as met, bound Vars lost their values: two
+// steps of a training loop give the same words.
 struct Flat {
   std::vector<uint64_t> words;
   uint64_t hash = 0;
@@ -24,8 +24,8 @@ struct FlatInputs {
 
 // Of a graph in an arena.
 Flat flatten_graph(UOp root);
-// Of effects in the tensor graph, under one Sink. A realized node is read from its buffer: `forward`
-// gives the node that stands for it.
+// Of effects in the tensor graph, under one Sink. A realized node is read from its buffer:
+// `forward` gives the node that stands for it.
 class Flattener {
  public:
   virtual ~Flattener() = default;

@@ -508,8 +508,8 @@ Dim index_expression(Op op, const Dim& a, const Dim& b) {
 // ---- Walking
 
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
-  // Marks live in a per-thread column with an epoch, so that walking costs no clearing. `enter` must
-  // not walk itself.
+  // Marks live in a per-thread column with an epoch, so that walking costs no clearing. `enter`
+  // must not walk itself.
   static thread_local std::vector<uint32_t> marks;
   static thread_local uint32_t epoch = 0;
   if (++epoch == 0) {

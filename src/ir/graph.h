@@ -70,8 +70,8 @@ Ref buffer(Storage* storage);
 uint64_t live_nodes();
 uint64_t made();               // constructions asked for since start
 uint32_t max_id();             // ids are below this
-// The value of node is now in `buffer` (a Buffer node); readers use that from here on. Said once per
-// node, so that a thread that reads it need not lock.
+// The value of node is now in `buffer` (a Buffer node); readers use that from here on. Said once
+// per node, so that a thread that reads it need not lock.
 void set_realized(const Ref& node, const Ref& buffer);
 // The Buffer that node's value is read from; {} when it was not realized. A buffer that was
 // overwritten since is itself realized, to the copy made before.

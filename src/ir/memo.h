@@ -37,7 +37,8 @@ class Memo {
   uint32_t epoch_ = 0;
 };
 
-// A cleared Memo of this thread, warm from earlier walks. Leases nest: the last one taken ends first.
+// A cleared Memo of this thread, warm from earlier walks. Leases nest: the last one taken ends
+// first.
 template <class T = Node*>
 class MemoLease {
  public:

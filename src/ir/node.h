@@ -8,7 +8,8 @@
 // Nodes live in one of two kinds of graph (graph.h):
 //   * the tensor graph: one per process, shared by all threads, counted; held through `Ref`.
 //   * an Arena: one per worker, no locks and no counts, reset after each piece of work; `UOp`.
-// A `UOp` is a plain word and keeps nothing alive: it is for arenas and for walking what a Ref holds.
+// A `UOp` is a plain word and keeps nothing alive: it is for arenas and for walking what a Ref
+// holds.
 #pragma once
 #include <atomic>
 #include <cstdint>

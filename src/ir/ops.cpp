@@ -3,7 +3,8 @@
 namespace mote {
 
 const OpRow op_rows[kOps] = {
-#define OP(name, arity, traits, argument, meaning) {#name, arity, traits, ArgKind::argument, meaning},
+#define OP(name, arity, traits, argument, meaning) \
+  {#name, arity, traits, ArgKind::argument, meaning},
 #include "ir/ops.def"
 #undef OP
 };

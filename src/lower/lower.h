@@ -4,29 +4,30 @@
 // current arena; every Range has a role. Gives: a Program, a Linear node whose sources are the
 // statements in order:
 //
-//   Range                      opens a loop over it (roles Thread, Loop, Reduce, Block). A Thread is
-//                              always the outermost loop and runs over [begin, end) given by the
+//   Range                      opens a loop over it (roles Thread, Loop, Reduce, Block). A Thread
+//                              is always the outermost loop and runs over [begin, end) given by the
 //                              caller; all others run from 0 to their extent (src 0).
 //   End(effect, range)         closes that loop
 //   Alu, Load, Reduce          define a value
 //   Store(place, value[, gate])  writes; place is Index(memory, position) or a Reg
 //
 // Const, Var, Param, Index, Reg, After and tile Ranges stand inside statements as operands only.
-// Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has one
-// element for each combination of their positions, and elementwise ops work element by element
-// (a source that does not depend on a tile range is the same for all its positions). A Lane range is
-// a vector axis, of constant extent. Loop nests may have one each: no value depends on two of them.
+// Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has
+// one element for each combination of their positions, and elementwise ops work element by element
+// (a source that does not depend on a tile range is the same for all its positions). A Lane range
+// is a vector axis, of constant extent. Loop nests may have one each: no value depends on two of
+// them.
 //   Load(Index(memory, i)[, gate])  the element (0 where the gate is false: memory is not touched)
 //   Load(After(Reg, effect...))     what the register tile holds after those effects
 //   Reg(tile ranges...)             one register per combination of positions of its tile ranges
 //   Reduce(value, tile ranges...)   folds those ranges of the tile, in ascending order of position
 //                                   (the order of combination within a vector is a fixed tree)
-// A memory is a Param or After(Param, effect...). Params of the space local are memory of the worker
-// that lasts for one call; its content at the start is anything.
+// A memory is a Param or After(Param, effect...). Params of the space local are memory of the
+// worker that lasts for one call; its content at the start is anything.
 // All dtypes are ones the target has: no index, and where the target lacks a float type its values
 // are computed in f32 and rounded after each op, its memory is the unsigned type of that width.
-// Ops that the target lacks are decomposed (decompose.h). IDiv and IMod remain only where the divisor
-// cannot be 0 and does not overflow. No Invalid, FloorDiv, FloorMod is left.
+// Ops that the target lacks are decomposed (decompose.h). IDiv and IMod remain only where the
+// divisor cannot be 0 and does not overflow. No Invalid, FloorDiv, FloorMod is left.
 #pragma once
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ Program lower(UOp body, const Target& target);
 
 // ---- the passes; lower.cpp says why they stand in this order
 
-// Staged values become memory of the worker (Params of the space local) and the effects that fill it.
+// Staged values become memory of the worker (Params of the space local) and the effects that fill
+// it.
 UOp place_stages(UOp body);
 // Loads and gates: every Index that is read becomes a Load, gates leave the positions.
 UOp insert_loads(UOp body);

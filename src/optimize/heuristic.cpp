@@ -65,7 +65,8 @@ class Chooser : Sketch {
     return score;
   }
 
-  // Elements per vector step when an axis of n is cut into vectors of `width`; gated ones cost more.
+  // Elements per vector step when an axis of n is cut into vectors of `width`; gated ones cost
+  // more.
   static double lane_speed(int64_t n, int64_t width) {
     double steps = static_cast<double>((n + width - 1) / width);
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);

@@ -6,17 +6,17 @@
 // that parses back. The order of loops is the order of slots, a Thread range outermost.
 //
 //   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
-//   merge 1 2            the ranges of slots 1 and 2 become one, where no position needs / or % more
+//   merge 1 2            the ranges of slots 1 and 2 become one where no position needs / or % more
 //   order 3 1 2          of these loops the range of slot 3 stands outermost, that of 2 innermost:
 //                        they exchange their slots
 //   thread 0             slot 0 is shared out to threads and stands outermost
 //   block 2              the reduce range of slot 2 becomes a loop among those of the output, which
 //                        holds the sums between its blocks; `order` gives it its place
-//   skip 6               the reduce range of slot 6 is empty where the gate of what it folds is false
+//   skip 6               reduce range of slot 6 is empty where the gate of what it folds is false
 //   stream 0             stores to Param 0 go past the caches
-//   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is kept
-//                        in local memory over copies of the ranges of slots 5 and 3, row-major in
-//                        this order; the copies take the next slots
+//   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
+//                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
+//                        in this order; the copies take the next slots
 //   stage sum 3 1        the same of the result of the kernel's only reduce
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
 // value gets two of them).

@@ -1,5 +1,5 @@
-// CPU: kernels compiled in this process by LLVM, or by the system's C compiler where LLVM is missing
-// (or asked for with CC=1). NULL: the same, but for memory and execution.
+// CPU: kernels compiled in this process by LLVM, or by the system's C compiler where LLVM is
+// missing (or asked for with CC=1). NULL: the same, but for memory and execution.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 //
 // The interface is asynchronous: submit and the copies return at once with a token; work waits for
 // the tokens it is given, host reads wait themselves. Memory goes back to its allocator only after
-// its last token (MemoryBlock below). Errors surface where the token is waited for, with the kernel's
-// name and the user's line. A device may complete at once (CPU, NULL) or late and in any order that
-// the tokens allow. All functions are thread-safe.
+// its last token (MemoryBlock below). Errors surface where the token is waited for, with the
+// kernel's name and the user's line. A device may complete at once (CPU, NULL) or late and in any
+// order that the tokens allow. All functions are thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -116,7 +116,8 @@ class MemoryBlock {
   void wait() const;
 
  private:
-  MemoryBlock(Device& device, void* data, int64_t bytes) : device_(device), data_(data), bytes_(bytes) {}
+  MemoryBlock(Device& device, void* data, int64_t bytes)
+      : device_(device), data_(data), bytes_(bytes) {}
   Device& device_;
   void* data_;
   int64_t bytes_;

@@ -13,7 +13,8 @@ struct MappedFile {
   void* context = nullptr;
 };
 
-// `bytes` bytes from `offset` on. Device error if the file cannot be opened or mapped or ends early.
+// `bytes` bytes from `offset` on. Device error if the file cannot be opened or mapped or ends
+// early.
 MappedFile map_file(const std::string& path, int64_t offset, int64_t bytes);
 MappedFile map_file(const std::string& path);  // all of it
 

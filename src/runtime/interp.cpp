@@ -1,5 +1,5 @@
-// INTERP: the engine hands it the unscheduled graph (interp_graph.h). INTERP_PROGRAM: compiles as any
-// device, but its code is the printed program, run statement by statement.
+// INTERP: the engine hands it the unscheduled graph (interp_graph.h). INTERP_PROGRAM: compiles as
+// any device, but its code is the printed program, run statement by statement.
 #include "base/error.h"
 #include "ir/graph.h"
 #include "ir/print.h"

@@ -83,7 +83,8 @@ class Builder {
     return make(n->op, n->dtype, src, n->arg);
   }
 
-  // A reduce of a reduce with the same op is one reduce over both sets of ranges; of a gated sum too.
+  // A reduce of a reduce with the same op is one reduce over both sets of ranges; of a gated sum
+  // too.
   static UOp fold(Op op, UOp v, std::span<const UOp> over) {
     std::vector<UOp> ranges(over.begin(), over.end());
     UOp gate, inner = v;

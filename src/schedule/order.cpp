@@ -331,8 +331,8 @@ class Orderer {
 
   void merge(int a, int b) {
     DrawnKernel &x = kernel(a), &y = kernel(b);
-    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops of
-    // their own: the registers hold one tile at a time.
+    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops
+    // of their own: the registers hold one tile at a time.
     const bool apart = weight(a).heavy;
     std::vector<UOp> mine = loops(x), theirs = loops(y);
     uint64_t used = 0;

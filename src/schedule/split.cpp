@@ -1,5 +1,5 @@
-// A reduce of very much into very little runs on one core: it becomes two, the first with an axis of
-// partial results.
+// A reduce of very much into very little runs on one core: it becomes two, the first with an axis
+// of partial results.
 #include <algorithm>
 
 #include "ir/memo.h"
