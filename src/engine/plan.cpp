@@ -91,8 +91,13 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
   engine().counts.visits += rewrite_counts().visits - before.visits;
   engine().counts.attempts += rewrite_counts().attempts - before.attempts;
   auto out = std::make_shared<CompiledPlan>();
-  for (const Step& s : plan.steps)
-    out->steps.push_back({nullptr, s.buffers, s.outputs, buffers_read(s), s.device, s.provenance});
+  std::unordered_map<const Node*, std::vector<bool>> reads;  // equal bodies read alike
+  out->steps.reserve(plan.steps.size());
+  for (const Step& s : plan.steps) {
+    auto [known, fresh] = reads.try_emplace(s.body.get());
+    if (fresh) known->second = buffers_read(s);
+    out->steps.push_back({nullptr, s.buffers, s.outputs, known->second, s.device, s.provenance});
+  }
   compile_kernels(plan, device, *out);
   engine().counts.nodes += arena.made();
   out->buffers = std::move(plan.buffers);

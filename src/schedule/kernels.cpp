@@ -1,9 +1,34 @@
 // Sources first: the scalar expression of every request, then the writes of every kernel.
+#include <algorithm>
+
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "schedule/ranges.h"
 
 namespace mote {
+
+int Holders::id(const Holder& h) {
+  auto buffer = static_cast<size_t>(h.buffer);
+  if (latest_.size() <= buffer) latest_.resize(buffer + 1, -1);
+  for (int known = latest_[buffer]; known >= 0; known = list_[static_cast<size_t>(known)].other)
+    if ((*this)[known] == h) return known;
+  list_.push_back({h, latest_[buffer]});
+  return latest_[buffer] = static_cast<int>(list_.size()) - 1;
+}
+
+void DrawnKernel::add_place(uint32_t place) {
+  if (places.size() < Step::kMaxPlaces && !std::ranges::count(places, place))
+    places.push_back(place);
+}
+
+const Argument& Drawn::argument(DrawnKernel& k, const Holder& h) {
+  const int holder = holders.id(h);
+  for (const Argument& a : k.arguments)
+    if (a.holder == holder) return a;
+  const PlannedBuffer& b = buffer(h);
+  const auto slot = static_cast<int>(k.arguments.size());
+  return k.arguments.emplace_back(Argument{holder, param(slot, b.dtype, b.count)});
+}
 
 namespace {
 
@@ -12,16 +37,18 @@ class Builder {
   explicit Builder(Draft& draft) : draft_(draft) {}
 
   Drawn run() {
+    drawn_.buffers = std::move(draft_.buffers);
+    drawn_.kernels.resize(draft_.kernels.size());
     for (UOp n : draft_.order) {
       Entry& e = draft_.at(n);
       for (uint32_t i = 0; i < e.requests.size(); ++i) {
-        UOp v = e.requests[i].value = value(n, i);
-        if (v && n->provenance && is_made_by(n, e.requests[i], v))
-          v.get()->provenance = n->provenance;
+        Request& r = e.requests[i];
+        r.value = value(n, i);
+        if (r.value) r.place = place(n, r);
       }
     }
-    for (KernelDraft& k : draft_.kernels) drawn_.kernels.push_back(draw(k));
-    drawn_.buffers = std::move(draft_.buffers);
+    for (size_t k = 0; k < draft_.kernels.size(); ++k)
+      draw(draft_.kernels[k], drawn_.kernels[k]);
     return std::move(drawn_);
   }
 
@@ -29,28 +56,30 @@ class Builder {
   Draft& draft_;
   Drawn drawn_;
 
-  UOp holder_param(const Holder& h) {
-    return drawn_.holders.param_of(h, draft_.buffers[static_cast<size_t>(h.buffer)]);
+  DrawnKernel& kernel_of(const Request& r) {
+    return drawn_.kernels[static_cast<size_t>(r.kernel)];
   }
 
   UOp read(UOp n, const Request& r) {
     UOp flat = flatten(r.position, *n->shape);
     UOp place = simplify(where(r.valid, flat, invalid()));
-    return make(Op::Index, n->dtype, {holder_param(draft_.at(n).holder), place});
+    UOp from = drawn_.argument(kernel_of(r), draft_.at(n).holder).param;
+    return make(Op::Index, n->dtype, {from, place});
   }
 
-  UOp below(UOp n, const Request& r, uint32_t i) {
-    return draft_.at(n->src(i)).requests[r.below[i]].value;
+  const Request& request_below(UOp n, const Request& r, uint32_t i) {
+    return draft_.at(n->src(i)).requests[r.below[i]];
   }
+  UOp below(UOp n, const Request& r, uint32_t i) { return request_below(n, r, i).value; }
 
-  // A new node has the place of its first source until it is said whose it is; movement and what
-  // folds away hand on a source's value.
-  bool is_made_by(UOp n, const Request& r, UOp v) {
-    if (!v->provenance) return true;
-    if (!has(n->op, Alu) && !has(n->op, Folds)) return false;
+  // Who made the value of a request: movement and what folds away hand on a source's value, and it
+  // stays that of the source's maker. Others are places of the kernel.
+  uint32_t place(UOp n, const Request& r) {
+    if (n->is(Op::After) && !r.below.empty()) return value_below_after(n, r).place;
     for (uint32_t i = 0; i < n->nsrc && i < r.below.size(); ++i)
-      if (below(n, r, i) == v) return false;
-    return true;
+      if (const Request& b = request_below(n, r, i); b.value == r.value && b.place) return b.place;
+    if (n->provenance) kernel_of(r).add_place(n->provenance);
+    return n->provenance;
   }
 
   UOp value(UOp n, uint32_t i) {
@@ -60,7 +89,7 @@ class Builder {
     if (e.stored && (n->is(Op::Copy) || i != e.own)) return read(n, r);
     switch (n->op) {
       case Op::Param: return read(n, r);
-      case Op::After: return r.below.empty() ? read(n, r) : after_value(n, r);
+      case Op::After: return r.below.empty() ? read(n, r) : value_below_after(n, r).value;
       case Op::Const:
       case Op::Var: return n;
       case Op::Iota: return r.position[0];
@@ -98,12 +127,11 @@ class Builder {
     return reduce_over(op, gate ? where(gate, value, zero_like(value)) : value, ranges);
   }
 
-  UOp after_value(UOp n, const Request& r) {
-    return draft_.at(n->src(1)->src(1)).requests[r.below[0]].value;
+  const Request& value_below_after(UOp n, const Request& r) {
+    return draft_.at(n->src(1)->src(1)).requests[r.below[0]];
   }
 
-  DrawnKernel draw(const KernelDraft& k) {
-    DrawnKernel out;
+  void draw(const KernelDraft& k, DrawnKernel& out) {
     out.ranges = k.ranges;
     out.copy = k.copy;
     out.device = k.device;
@@ -121,7 +149,6 @@ class Builder {
       }
       out.writes.push_back(w);
     }
-    return out;
   }
 };
 

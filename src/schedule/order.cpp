@@ -1,15 +1,38 @@
 // From drawn kernels to ordered steps.
 #include <algorithm>
+#include <numeric>
 #include <queue>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
-#include "schedule/ranges.h"
+#include "schedule/bodies.h"
 
 namespace mote {
 
 namespace {
+
+// Items by a number below `groups`, in the order they had: found without a search.
+template <class T>
+class Grouped {
+ public:
+  template <class Key>
+  Grouped(const std::vector<T>& items, size_t groups, Key key)
+      : first_(groups + 1), items_(items.size()) {
+    for (const T& item : items) ++first_[static_cast<size_t>(key(item)) + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::vector<size_t> next = first_;
+    for (const T& item : items) items_[next[static_cast<size_t>(key(item))]++] = item;
+  }
+  std::span<const T> operator[](int group) const {
+    const size_t begin = first_[static_cast<size_t>(group)];
+    return {items_.data() + begin, first_[static_cast<size_t>(group) + 1] - begin};
+  }
+
+ private:
+  std::vector<size_t> first_;  // by group: its first item
+  std::vector<T> items_;
+};
 
 class Orderer {
  public:
@@ -26,34 +49,39 @@ class Orderer {
  private:
   struct Weight {
     int ops = 0;
-    bool heavy = false;         // has a reduce that reuses what it loads, such as a matrix product
-    std::vector<int> operands;  // of heavy ones: Index nodes in such reduces, by id, sorted
+    // Of a kernel with a reduce that reuses what it loads, such as a matrix product: what such
+    // reduces read, by holder and position, sorted.
+    std::vector<std::pair<int, uint32_t>> operands;
+    bool heavy() const { return !operands.empty(); }
+  };
+  // Two kernels, the later of which must wait for the earlier.
+  struct Edge {
+    int later, earlier;
   };
 
   Drawn d_;
   const Target& target_;
   std::vector<std::vector<int>> reads_;    // holder ids, per kernel, sorted
-  std::vector<std::set<int>> before_;      // kernels that must run earlier
+  std::vector<Edge> edges_;
   std::vector<int> level_;
   std::vector<int> sequence_;
   std::vector<Weight> weights_;            // once asked for
+  Contents contents_;
 
   DrawnKernel& kernel(int k) { return d_.kernels[static_cast<size_t>(k)]; }
 
-  UOp holder_param(const Holder& h) {
-    return d_.holders.param_of(h, d_.buffers[static_cast<size_t>(h.buffer)]);
+  int holder_of(const DrawnKernel& k, int slot) const {
+    return k.arguments[static_cast<size_t>(slot)].holder;
+  }
+
+  UOp read(DrawnKernel& k, const Holder& h, UOp position) {
+    return make(Op::Index, d_.buffer(h).dtype, {d_.argument(k, h).param, position});
   }
 
   std::vector<int> holders_in(const DrawnKernel& k) {
     if (k.copy) return {d_.holders.id(k.copy_source)};
-    std::vector<UOp> roots;
-    for (const Write& w : k.writes) {
-      roots.push_back(w.value);
-      roots.push_back(w.position);
-    }
     std::vector<int> found;
-    for (UOp n : toposort(roots))
-      if (n->is(Op::Param)) found.push_back(static_cast<int>(n->ints(0)));
+    for (int slot : contents_.of(k).slots) found.push_back(holder_of(k, slot));
     std::ranges::sort(found);
     return found;
   }
@@ -65,7 +93,7 @@ class Orderer {
     for (size_t i = 0; i < d_.kernels[at].writes.size(); ++i) {
       Write w = d_.kernels[at].writes[i];
       if (!w.holder.version || !overlaps(d_.kernels[at], w)) continue;
-      PlannedBuffer temp = d_.buffers[static_cast<size_t>(w.holder.buffer)];
+      PlannedBuffer temp = d_.buffer(w.holder);
       std::vector<UOp> position;
       Shape shape{0, {}, false};
       for (UOp r : d_.kernels[at].ranges)
@@ -78,11 +106,12 @@ class Orderer {
       Holder held{static_cast<int>(d_.buffers.size()) - 1, {}};
       DrawnKernel back;
       back.ranges = d_.kernels[at].ranges;
+      back.places = d_.kernels[at].places;
       std::erase_if(back.ranges, [&](UOp r) { return !(w.slots & r->ranges); });
       back.device = d_.kernels[at].device;
       UOp flat = flatten(position, shape);
       Write copy = w;
-      copy.value = make(Op::Index, temp.dtype, {holder_param(held), flat});
+      copy.value = read(back, held, flat);
       back.writes = {copy};
       d_.kernels[at].writes[i].position = flat;
       d_.kernels[at].writes[i].holder = held;
@@ -92,60 +121,48 @@ class Orderer {
   }
 
   bool overlaps(const DrawnKernel& k, const Write& w) {
-    std::vector<UOp> roots;
-    for (const Write& other : k.writes) {
-      roots.push_back(other.value);
-      roots.push_back(other.position);
-    }
-    for (UOp n : toposort(roots)) {
-      if (!n->is(Op::Index)) continue;
-      const Holder& h = d_.holders[static_cast<size_t>(n->src(0)->ints(0))];
-      if (h.buffer == w.holder.buffer && (n->src(1) != w.position || h.version != w.before))
-        return true;
-    }
-    return false;
+    return std::ranges::any_of(contents_.of(k).reads, [&](const Content::Read& read) {
+      const Holder& h = d_.holders[holder_of(k, read.slot)];
+      return h.buffer == w.holder.buffer && (read.position != w.position || h.version != w.before);
+    });
   }
+
+  // A read of a version that another kernel overwrites.
+  struct LateRead {
+    int reader, writer, holder;
+  };
 
   // Who must run before whom. False when a snapshot had to be added: then the edges change.
   bool find_edges() {
-    size_t n = d_.kernels.size();
-    reads_.assign(n, {});
-    before_.assign(n, {});
-    std::vector<std::pair<Holder, int>> writer;
-    for (size_t k = 0; k < n; ++k) {
-      reads_[k] = holders_in(d_.kernels[k]);
-      for (const Write& w : d_.kernels[k].writes)
-        writer.emplace_back(w.holder, static_cast<int>(k));
+    const auto n = static_cast<int>(d_.kernels.size());
+    reads_.resize(d_.kernels.size());
+    edges_.clear();
+    std::vector<std::pair<Holder, int>> written;
+    for (int k = 0; k < n; ++k) {
+      reads_[static_cast<size_t>(k)] = holders_in(kernel(k));
+      for (const Write& w : kernel(k).writes) written.emplace_back(w.holder, k);
     }
-    auto by_buffer = [](const auto& a, const auto& b) { return a.first.buffer < b.first.buffer; };
-    std::ranges::stable_sort(writer, by_buffer);
-    auto writers_of = [&](int buffer) {
-      return std::ranges::equal_range(writer, buffer, {}, [](const auto& e) {
-        return e.first.buffer;
-      });
-    };
-    for (size_t k = 0; k < n; ++k) {
-      for (int id : reads_[k]) {
-        const Holder& h = d_.holders[static_cast<size_t>(id)];
-        for (auto& [made, by] : writers_of(h.buffer))
-          if (made == h && by != static_cast<int>(k)) before_[k].insert(by);
+    const Grouped writers_of(written, d_.buffers.size(),
+                             [](const auto& w) { return w.first.buffer; });
+    std::vector<LateRead> war;
+    for (int k = 0; k < n; ++k) {
+      for (int id : reads_[static_cast<size_t>(k)]) {
+        const Holder& h = d_.holders[id];
+        for (auto& [made, by] : writers_of[h.buffer]) {
+          if (by == k) continue;
+          if (made == h) edges_.push_back({k, by});
+          if (overwrites(by, h)) war.push_back({k, by, id});
+        }
       }
-      for (const Write& w : d_.kernels[k].writes)
+      for (const Write& w : kernel(k).writes)
         if (w.before)
-          for (auto& [made, by] : writers_of(w.holder.buffer))
-            if (made.version == w.before && by != static_cast<int>(k)) before_[k].insert(by);
+          for (auto& [made, by] : writers_of[w.holder.buffer])
+            if (made.version == w.before && by != k) edges_.push_back({k, by});
     }
-    std::vector<std::tuple<int, int, int>> war;  // reader, writer, holder
-    for (size_t k = 0; k < n; ++k)
-      for (int id : reads_[k]) {
-        const Holder& h = d_.holders[static_cast<size_t>(id)];
-        for (auto& [made, by] : writers_of(h.buffer))
-          if (by != static_cast<int>(k) && overwrites(by, h))
-            war.emplace_back(static_cast<int>(k), by, id);
-      }
-    for (auto [reader, by, id] : war) before_[static_cast<size_t>(by)].insert(reader);
+    const size_t needed = edges_.size();
+    for (const LateRead& r : war) edges_.push_back({r.writer, r.reader});
     if (sort_kernels()) return true;
-    for (auto [reader, by, id] : war) before_[static_cast<size_t>(by)].erase(reader);
+    edges_.resize(needed);
     ensure(sort_kernels(), "kernels depend on each other in a circle:", circle());
     snapshot_late_reads(war);
     return false;
@@ -159,10 +176,11 @@ class Orderer {
       out += text("\n kernel ", k, " writes");
       for (const Write& w : d_.kernels[k].writes) out += text(" ", w.holder.buffer);
       out += " reads";
-      for (int id : reads_[k]) out += text(" ", d_.holders[static_cast<size_t>(id)].buffer);
+      for (int id : reads_[k]) out += text(" ", d_.holders[id].buffer);
       out += " after";
-      for (int b : before_[k])
-        if (!std::ranges::count(sequence_, b)) out += text(" ", b);
+      for (Edge e : edges_)
+        if (e.later == static_cast<int>(k) && !std::ranges::count(sequence_, e.earlier))
+          out += text(" ", e.earlier);
     }
     return out;
   }
@@ -182,91 +200,77 @@ class Orderer {
       if (b.param < 0) to += b.bytes();
     };
     for (const Write& w : kernel(k).writes) add(w.holder.buffer, makes);
-    for (int id : reads_[static_cast<size_t>(k)])
-      add(d_.holders[static_cast<size_t>(id)].buffer, reads);
+    for (int id : reads_[static_cast<size_t>(k)]) add(d_.holders[id].buffer, reads);
     return makes <= std::max(kMention, reads / kFolds);
   }
 
   // Kahn's algorithm; also gives each kernel its level. Among the ready ones those that need no
   // memory come first, so that gradients are used up as they are made, then program order.
   bool sort_kernels() {
-    size_t n = d_.kernels.size();
+    const size_t n = d_.kernels.size();
     std::vector<int> waiting(n);
-    std::vector<std::vector<int>> then(n);
+    for (Edge e : edges_) ++waiting[static_cast<size_t>(e.later)];
+    const Grouped after(edges_, n, [](Edge e) { return e.earlier; });
     // Kernels were drawn consumers first, so the largest number comes earliest in the program.
     std::priority_queue<std::pair<bool, int>> ready;
     auto add = [&](int k) { ready.emplace(needs_no_memory(k), k); };
-    for (size_t k = 0; k < n; ++k) {
-      waiting[k] = static_cast<int>(before_[k].size());
-      for (int b : before_[k]) then[static_cast<size_t>(b)].push_back(static_cast<int>(k));
+    for (size_t k = 0; k < n; ++k)
       if (!waiting[k]) add(static_cast<int>(k));
-    }
     sequence_.clear();
     level_.assign(n, 0);
     while (!ready.empty()) {
       int k = ready.top().second;
       ready.pop();
       sequence_.push_back(k);
-      for (int next : then[static_cast<size_t>(k)]) {
-        int& level = level_[static_cast<size_t>(next)];
-        level = std::max(level, level_[static_cast<size_t>(k)] + 1);
-        if (--waiting[static_cast<size_t>(next)] == 0) add(next);
+      for (Edge e : after[k]) {
+        const auto next = static_cast<size_t>(e.later);
+        level_[next] = std::max(level_[next], level_[static_cast<size_t>(k)] + 1);
+        if (--waiting[next] == 0) add(e.later);
       }
     }
     return sequence_.size() == n;
   }
 
   // A reader that cannot run before the version is overwritten reads a copy made in time.
-  void snapshot_late_reads(const std::vector<std::tuple<int, int, int>>& war) {
+  void snapshot_late_reads(const std::vector<LateRead>& war) {
     std::vector<size_t> rank(d_.kernels.size());
     for (size_t i = 0; i < sequence_.size(); ++i) rank[static_cast<size_t>(sequence_[i])] = i;
+    auto is_late = [&](const LateRead& r) {
+      return rank[static_cast<size_t>(r.reader)] >= rank[static_cast<size_t>(r.writer)];
+    };
     std::set<int> copied;
-    for (auto [reader, by, id] : war) {
-      if (rank[static_cast<size_t>(reader)] < rank[static_cast<size_t>(by)]) continue;
-      Holder old = d_.holders[static_cast<size_t>(id)];
-      if (!copied.insert(id).second) continue;
-      PlannedBuffer temp = d_.buffers[static_cast<size_t>(old.buffer)];
+    for (const LateRead& late : war) {
+      if (!is_late(late) || !copied.insert(late.holder).second) continue;
+      const Holder old = d_.holders[late.holder];
+      PlannedBuffer temp = d_.buffer(old);
       temp.param = -1;
       d_.buffers.push_back(temp);
       Holder held{static_cast<int>(d_.buffers.size()) - 1, {}};
-      UOp from = holder_param(old), to = holder_param(held);
-      for (auto [r2, by2, id2] : war)
-        if (id2 == id && rank[static_cast<size_t>(r2)] >= rank[static_cast<size_t>(by2)])
-          redirect(kernel(r2), old, held, from, to);
+      for (const LateRead& r : war)
+        if (r.holder == late.holder && is_late(r)) redirect(kernel(r.reader), old, held);
       DrawnKernel copy;
       copy.device = temp.device;
       UOp loop = range(0, index(temp.count), Role::Loop);
       copy.ranges = {loop};
-      copy.writes = {{loop, make(Op::Index, temp.dtype, {from, loop}), loop->ranges, held, {}}};
+      copy.writes = {{loop, read(copy, old, loop), loop->ranges, held, {}}};
       d_.kernels.push_back(copy);
     }
   }
 
-  void redirect(DrawnKernel& k, const Holder& old, const Holder& held, UOp from, UOp to) {
+  // Reads `held`, a copy, where it read `old`.
+  void redirect(DrawnKernel& k, const Holder& old, const Holder& held) {
     if (k.copy && k.copy_source == old) k.copy_source = held;
-    if (k.copy) return;
-    std::pair<UOp, UOp> map[] = {{from, to}};
-    for (Write& w : k.writes) {
-      w.value = substitute(w.value, map);
-      w.position = substitute(w.position, map);
-    }
+    for (Argument& a : k.arguments)
+      if (d_.holders[a.holder] == old) a.holder = d_.holders.id(held);
   }
 
   // ---- siblings
 
   Weight weigh(const DrawnKernel& k) {
-    Weight w;
-    std::vector<UOp> roots;
-    for (const Write& write : k.writes) roots.push_back(write.value);
-    for (UOp n : toposort(roots)) {
-      ++w.ops;
-      if (!n->is(Op::Reduce)) continue;
-      uint64_t all = n->src(0)->ranges;
-      for (UOp i : toposort(n->src(0)))
-        if (i->is(Op::Index) && (i->src(1)->ranges & all) != all)
-          w.operands.push_back(static_cast<int>(i->id));
-    }
-    w.heavy = !w.operands.empty();
+    const Content& content = contents_.of(k);
+    Weight w{content.ops, {}};
+    for (const Content::Read& r : content.operands)
+      w.operands.emplace_back(holder_of(k, r.slot), r.position->id);
     std::ranges::sort(w.operands);
     return w;
   }
@@ -304,7 +308,8 @@ class Orderer {
   }
 
   // How many are in both; each is sorted.
-  static size_t common(const std::vector<int>& a, const std::vector<int>& b) {
+  template <class T>
+  static size_t common(const std::vector<T>& a, const std::vector<T>& b) {
     size_t count = 0;
     for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
       count += a[i] == b[j];
@@ -319,8 +324,8 @@ class Orderer {
     if (y.copy || x.device != y.device || x.ranges != y.ranges) return false;
     if (weight(a).ops + weight(b).ops > target_.max_ops) return false;
     // Products of one operand, such as keys and values of the same rows, are tiled alike.
-    if (weight(a).heavy != weight(b).heavy) return false;
-    if (weight(a).heavy && !common(weight(a).operands, weight(b).operands)) return false;
+    if (weight(a).heavy() != weight(b).heavy()) return false;
+    if (weight(a).heavy() && !common(weight(a).operands, weight(b).operands)) return false;
     const std::vector<int>&of_a = reads_[static_cast<size_t>(a)],
           &of_b = reads_[static_cast<size_t>(b)];
     const size_t shared = common(of_a, of_b);
@@ -331,10 +336,10 @@ class Orderer {
 
   void merge(int a, int b) {
     DrawnKernel &x = kernel(a), &y = kernel(b);
-    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops
-    // of their own: the registers hold one tile at a time.
-    const bool apart = weight(a).heavy;
-    std::vector<UOp> mine = loops(x), theirs = loops(y);
+    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops of
+    // their own: the registers hold one tile at a time.
+    const bool apart = weight(a).heavy();
+    const std::vector<UOp>&mine = contents_.of(x).loops, &theirs = contents_.of(y).loops;
     uint64_t used = 0;
     for (UOp r : mine) used |= 1ull << range_slot(r);
     for (UOp r : theirs) used |= 1ull << range_slot(r);
@@ -348,76 +353,21 @@ class Orderer {
           used |= 1ull << slot;
           map.emplace_back(r, range(slot, r->src(0), range_role(r)));
         }
+    for (const Argument& from : y.arguments) {
+      UOp to = d_.argument(x, d_.holders[from.holder]).param;
+      if (to != from.param) map.emplace_back(from.param, to);
+    }
     for (Write w : y.writes) {
       if (!map.empty()) w.value = substitute(w.value, map);
       x.writes.push_back(w);
     }
     y.writes.clear();
+    for (uint32_t place : y.places) x.add_place(place);
     reads_[static_cast<size_t>(a)] = holders_in(x);
     weights_[static_cast<size_t>(a)] = weigh(x);
   }
 
-  static std::vector<UOp> loops(const DrawnKernel& k) {
-    std::vector<UOp> roots, found;
-    for (const Write& w : k.writes) {
-      roots.push_back(w.value);
-      roots.push_back(w.position);
-    }
-    for (UOp n : toposort(roots))
-      if (n->is(Op::Range)) found.push_back(n);
-    return found;
-  }
-
-  // ---- bodies
-
-  // Ranges renumbered (outputs first, then canonically) and holders as Params: equal kernels become
-  // equal nodes.
-  Step emit_kernel(const DrawnKernel& k) {
-    Step step;
-    step.device = k.device;
-    std::vector<std::pair<UOp, UOp>> map;
-    std::vector<UOp> roots;
-    for (const Write& w : k.writes) {
-      step.buffers.push_back(w.holder.buffer);
-      Holder prior{w.holder.buffer, w.before};
-      UOp from = holder_param(prior);
-      auto slot = static_cast<int>(step.buffers.size()) - 1;
-      map.emplace_back(from, param(slot, from->dtype, from->ints(1)));
-      roots.push_back(w.position);
-      roots.push_back(w.value);
-    }
-    step.outputs = static_cast<int>(step.buffers.size());
-    int next = 0;
-    for (UOp r : k.ranges) map.emplace_back(r, range(next++, r->src(0), range_role(r)));
-    std::vector<UOp> numbered;
-    for (const auto& [from, to] : map) numbered.push_back(from);
-    for (UOp n : canonical_leaves(roots, numbered)) {
-      if (std::ranges::count(numbered, n)) continue;
-      if (n->is(Op::Range)) map.emplace_back(n, range(next++, n->src(0), range_role(n)));
-      if (!n->is(Op::Param)) continue;
-      step.buffers.push_back(d_.holders[static_cast<size_t>(n->ints(0))].buffer);
-      map.emplace_back(n, param(static_cast<int>(step.buffers.size()) - 1, n->dtype, n->ints(1)));
-    }
-    // All substituted at once; Params and Ranges are leaves, so new ones are never looked at again.
-    std::vector<UOp> effects;
-    for (size_t i = 0; i < k.writes.size(); ++i) {
-      const Write& w = k.writes[i];
-      const PlannedBuffer& b = d_.buffers[static_cast<size_t>(w.holder.buffer)];
-      UOp to = param(static_cast<int>(i), b.dtype, b.count);
-      UOp place = make(Op::Index, b.dtype, {to, substitute(w.position, map)});
-      UOp store = make(Op::Store, DType::none, {place, substitute(w.value, map)});
-      std::vector<UOp> src{store};
-      for (UOp r : k.ranges)
-        if (w.slots & r->ranges) src.push_back(substitute(r, map));
-      effects.push_back(make(Op::End, DType::none, src));
-    }
-    step.body = make(Op::Sink, DType::none, effects, Arg::of(intern_arg({})));
-    for (UOp n : toposort(roots))
-      if (n->provenance && step.provenance.size() < Step::kMaxPlaces &&
-          !std::ranges::count(step.provenance, n->provenance))
-        step.provenance.push_back(n->provenance);
-    return step;
-  }
+  // ---- steps
 
   // Arrays without elements are ordered like others, but there is nothing to run.
   void drop_empty_writes(DrawnKernel& k) {
@@ -430,12 +380,13 @@ class Orderer {
 
   Plan emit() {
     Plan plan;
+    Bodies bodies;
     plan.steps.reserve(sequence_.size());
     for (int k : sequence_) {
       drop_empty_writes(kernel(k));
       if (kernel(k).writes.empty()) continue;
       if (!kernel(k).copy) {
-        plan.steps.push_back(emit_kernel(kernel(k)));
+        plan.steps.push_back(bodies.step_of(d_, kernel(k)));
         continue;
       }
       Step copy;

@@ -29,6 +29,7 @@ class Lists {
 // share theirs with the one above.
 struct Request {
   int kernel = -1;
+  uint32_t place = 0;            // who made the value; 0: nobody that is known
   std::span<const UOp> position; // one index expression per axis
   UOp valid;                     // bool; where false the value is not used
   uint64_t scope = 0;            // slots of the loops around the evaluation
@@ -105,50 +106,53 @@ struct Bounds {
 Bounds bound_kernels(std::span<const UOp> order, const Target& target);
 Draft assign_ranges(UOp sink, const Target& target);
 
-// A kernel as scalar expressions. A Param in them stands for holders[its slot] of the Drawn.
+// A kernel as scalar expressions.
 struct Write {
   UOp position, value;
   uint64_t slots = 0;    // the loops it stands in
   Holder holder;         // what is written; version: the Store, or empty for a temporary
   UOp before;            // the version overwritten
 };
+// A holder that a kernel reads, and what stands for it in the kernel's expressions. Params are
+// numbered per kernel, like loops: the same computation on other memory, such as the next layer's,
+// is the same nodes.
+struct Argument {
+  int holder = -1;           // id in Holders
+  UOp param;
+};
 struct DrawnKernel {
   std::vector<Write> writes;
   std::vector<UOp> ranges;   // output ranges
+  std::vector<Argument> arguments;  // by slot
+  std::vector<uint32_t> places;     // calls that went into it, at most Step::kMaxPlaces
   bool copy = false;
   Holder copy_source;
   uint8_t device = 0;
+  void add_place(uint32_t place);
 };
 // Holders, numbered as they are first asked for.
 class Holders {
  public:
-  int id(const Holder& h) {
-    auto buffer = static_cast<size_t>(h.buffer);
-    if (by_buffer_.size() <= buffer) by_buffer_.resize(buffer + 1);
-    for (int known : by_buffer_[buffer])
-      if (list_[static_cast<size_t>(known)] == h) return known;
-    list_.push_back(h);
-    by_buffer_[buffer].push_back(static_cast<int>(list_.size()) - 1);
-    return by_buffer_[buffer].back();
-  }
-  const Holder& operator[](size_t id) const { return list_[id]; }
-  // The Param that stands for it; b is its buffer.
-  UOp param_of(const Holder& h, const PlannedBuffer& b) {
-    auto at = static_cast<size_t>(id(h));
-    if (params_.size() <= at) params_.resize(at + 1);
-    if (!params_[at]) params_[at] = param(static_cast<int>(at), b.dtype, b.count);
-    return params_[at];
-  }
+  int id(const Holder& h);
+  const Holder& operator[](int id) const { return list_[static_cast<size_t>(id)].holder; }
 
  private:
-  std::vector<Holder> list_;
-  std::vector<UOp> params_;  // by id, once asked for
-  std::vector<std::vector<int>> by_buffer_;
+  struct Known {
+    Holder holder;
+    int other;               // of the same buffer, known before; -1: none
+  };
+  std::vector<Known> list_;
+  std::vector<int> latest_;  // by buffer
 };
 struct Drawn {
   std::vector<DrawnKernel> kernels;
   Holders holders;
   std::vector<PlannedBuffer> buffers;
+  const PlannedBuffer& buffer(const Holder& h) const {
+    return buffers[static_cast<size_t>(h.buffer)];
+  }
+  // The argument of k that stands for h, added if k has none.
+  const Argument& argument(DrawnKernel& k, const Holder& h);
 };
 Drawn build_kernels(Draft& draft);
 

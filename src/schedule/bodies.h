@@ -1,0 +1,69 @@
+// What kernels have in common: those of equal layers have the same expressions, and what is found out
+// about one of them or made of it is so for all.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "schedule/ranges.h"
+
+namespace mote {
+
+// A T for each list of words.
+template <class T>
+class ByWords {
+ public:
+  // The value kept for `words`, and whether it is new.
+  std::pair<T&, bool> operator()(const std::vector<uint64_t>& words) {
+    auto [it, fresh] = known_.try_emplace(words);
+    return {it->second, fresh};
+  }
+
+ private:
+  struct Hash {
+    size_t operator()(const std::vector<uint64_t>& words) const {
+      return hash_bytes(words.data(), words.size() * sizeof(uint64_t));
+    }
+  };
+  std::unordered_map<std::vector<uint64_t>, T, Hash> known_;  // values stay where they are
+};
+
+// What the expressions of a kernel say. Memory is named by the slot of the argument.
+struct Content {
+  struct Read {
+    int slot;
+    UOp position;
+  };
+  std::vector<Read> reads;
+  std::vector<Read> operands;  // inside reduces that reuse what they load, such as matrix products
+  std::vector<int> slots;      // of all Params
+  std::vector<UOp> loops;
+  int ops = 0;                 // of the values
+};
+class Contents {
+ public:
+  const Content& of(const DrawnKernel& kernel);
+
+ private:
+  ByWords<Content> known_;
+  std::vector<uint64_t> words_;  // kept warm
+};
+
+// Kernels with their final numbers: loops of the outputs first, then canonically, and Params by first
+// use, so that equal kernels are equal nodes.
+class Bodies {
+ public:
+  Step step_of(Drawn& drawn, DrawnKernel& kernel);
+
+ private:
+  struct Body {
+    UOp sink;
+    std::vector<int> slots;  // of the drawn kernel's arguments that are read, by final slot
+  };
+  Body made_of(const Drawn& drawn, const DrawnKernel& kernel, std::span<const UOp> priors) const;
+
+  ByWords<Body> known_;
+  std::vector<uint64_t> words_;  // kept warm
+};
+
+}  // namespace mote
