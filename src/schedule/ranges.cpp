@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
@@ -65,6 +66,9 @@ class Assigner {
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
   std::set<const Node*> copied_;  // by a Copy, as a whole
+  static constexpr uint32_t kMany = 16;
+  // By kernel and node, where the node has that many requests: the kernel's latest, plus one.
+  std::unordered_map<uint64_t, uint32_t> latest_;
   // By Store: kernels that must run after it, to read that version or to write the next one.
   std::unordered_map<const Node*, std::vector<int>> waiting_;
 
@@ -159,15 +163,35 @@ class Assigner {
   }
 
   uint32_t ask(UOp n, Request r) {
-    Entry& e = draft_.at(n);
-    for (uint32_t i = 0; i < e.requests.size(); ++i)
-      if (same(e.requests[i], r)) {
-        e.requests[i].scope |= r.scope;
-        if (e.requests[i].folded_by != r.folded_by) e.requests[i].folded_by = Op::Sink;
-        return i;
-      }
-    e.requests.push_back(std::move(r));
-    return static_cast<uint32_t>(e.requests.size()) - 1;
+    std::vector<Request>& requests = draft_.at(n).requests;
+    if (Request* known = find(n, requests, r)) {
+      known->scope |= r.scope;
+      if (known->folded_by != r.folded_by) known->folded_by = Op::Sink;
+      return static_cast<uint32_t>(known - requests.data());
+    }
+    requests.push_back(std::move(r));
+    const auto count = static_cast<uint32_t>(requests.size());
+    for (uint32_t i = count == kMany ? 0 : count - 1; count >= kMany && i < count; ++i)
+      requests[i].other =
+          std::exchange(latest_[kernel_and_node(requests[i].kernel, n)], i + 1);
+    return count - 1;
+  }
+
+  // Where a value has many requests, only those of the same kernel are looked at: every layer of a
+  // deep network may ask for the same constant.
+  Request* find(UOp n, std::vector<Request>& requests, const Request& r) {
+    if (requests.size() < kMany) {
+      auto known = std::ranges::find_if(requests, [&](const Request& k) { return same(k, r); });
+      return known == requests.end() ? nullptr : &*known;
+    }
+    auto latest = latest_.find(kernel_and_node(r.kernel, n));
+    for (uint32_t at = latest == latest_.end() ? 0 : latest->second; at; at = requests[at - 1].other)
+      if (same(requests[at - 1], r)) return &requests[at - 1];
+    return nullptr;
+  }
+
+  static uint64_t kernel_and_node(int kernel, UOp n) {
+    return static_cast<uint64_t>(kernel) << 32 | n->id;
   }
 
   int new_kernel(uint8_t device) {

@@ -34,6 +34,7 @@ struct Request {
   UOp valid;                     // bool; where false the value is not used
   uint64_t scope = 0;            // slots of the loops around the evaluation
   Op folded_by = Op::Sink;       // the reduce this value flows into through movement only; or Sink
+  uint32_t other = 0;            // where there are many: the same kernel's one before, plus one
   std::span<const uint32_t> below;  // per source: the request made of it
   std::span<const UOp> ranges;   // of a Reduce: its own ranges
   UOp value;                     // the scalar expression, once built
