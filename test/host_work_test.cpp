@@ -2,6 +2,8 @@
 // machine and in every run.
 #include <doctest/doctest.h>
 
+#include <mote/models.h>
+
 #include "engine/realize.h"
 #include "nn/training_step.h"
 
@@ -30,6 +32,31 @@ EngineCounts work_of_step(int step) {
   return after;
 }
 
+// The work of a transformer's forward and backward pass.
+EngineCounts work_of_layers(int64_t layers) {
+  clear_caches();
+  models::BertConfig config;
+  config.layers = layers;
+  config.dropout = 0;
+  config.options = {DType::f32, device};
+  models::Bert net(config);
+  auto ids = [](const Sizes& shape) { return empty(shape, {DType::i64, device}).realize(); };
+  models::Bert::Batch batch{ids({4, 512}), ids({4, 512}), ids({4, 512}),
+                            ids({4, 76}),  ids({4, 76}),  ids(4)};
+  const EngineCounts before = engine_counts();
+  Tensor loss = net.loss(batch);
+  loss.backward();
+  std::vector<Tensor> wanted = {loss};
+  for (const Tensor& p : parameters(net))
+    if (p.grad().defined()) wanted.push_back(p.grad());
+  realize(wanted);
+  EngineCounts after = engine_counts();
+  after.nodes -= before.nodes;
+  after.visits -= before.visits;
+  after.attempts -= before.attempts;
+  return after;
+}
+
 }  // namespace
 
 TEST_SUITE("host work") {
@@ -43,6 +70,22 @@ TEST_SUITE("host work") {
     CHECK(work.visits <= 23'200);
     CHECK(work.attempts <= 47'300);
     CHECK(work.plan_kernels <= 50);
+  }
+
+  TEST_CASE("one more layer of a network is found to be like the last") {
+    EngineCounts work[4];
+    for (int i = 0; i < 4; ++i) work[i] = work_of_layers(4 << i);
+    auto per_layer = [&](int i, uint64_t EngineCounts::* count) {
+      return static_cast<double>(work[i + 1].*count - work[i].*count) / (4 << i);
+    };
+    for (int i = 0; i < 3; ++i) {
+      MESSAGE("a layer of ", 4 << i, " to ", 8 << i, ": ", per_layer(i, &EngineCounts::nodes),
+              " nodes made, ", per_layer(i, &EngineCounts::visits), " visited, ",
+              per_layer(i, &EngineCounts::attempts), " rules tried");
+      CHECK(per_layer(i, &EngineCounts::nodes) <= 2'730);
+      CHECK(per_layer(i, &EngineCounts::visits) <= 100);
+      CHECK(per_layer(i, &EngineCounts::attempts) <= 115);
+    }
   }
 
   TEST_CASE("the second training step is found, not made again") {

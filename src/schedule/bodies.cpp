@@ -6,8 +6,6 @@ namespace mote {
 
 namespace {
 
-uint64_t word(UOp n) { return reinterpret_cast<uintptr_t>(n.get()); }
-
 Content content_of(const DrawnKernel& k) {
   Content c;
   std::vector<UOp> roots;

@@ -1,32 +1,11 @@
-// What kernels have in common: those of equal layers have the same expressions, and what is found out
-// about one of them or made of it is so for all.
+// What kernels have in common: those of equal layers have the same expressions, and what is found
+// out about one of them or made of it holds for all.
 #pragma once
-#include <unordered_map>
 #include <vector>
 
-#include "base/hash.h"
 #include "schedule/ranges.h"
 
 namespace mote {
-
-// A T for each list of words.
-template <class T>
-class ByWords {
- public:
-  // The value kept for `words`, and whether it is new.
-  std::pair<T&, bool> operator()(const std::vector<uint64_t>& words) {
-    auto [it, fresh] = known_.try_emplace(words);
-    return {it->second, fresh};
-  }
-
- private:
-  struct Hash {
-    size_t operator()(const std::vector<uint64_t>& words) const {
-      return hash_bytes(words.data(), words.size() * sizeof(uint64_t));
-    }
-  };
-  std::unordered_map<std::vector<uint64_t>, T, Hash> known_;  // values stay where they are
-};
 
 // What the expressions of a kernel say. Memory is named by the slot of the argument.
 struct Content {
@@ -49,8 +28,8 @@ class Contents {
   std::vector<uint64_t> words_;  // kept warm
 };
 
-// Kernels with their final numbers: loops of the outputs first, then canonically, and Params by first
-// use, so that equal kernels are equal nodes.
+// Kernels with their final numbers: loops of the outputs first, then canonically, and Params by
+// first use, so that equal kernels are equal nodes.
 class Bodies {
  public:
   Step step_of(Drawn& drawn, DrawnKernel& kernel);

@@ -61,7 +61,7 @@ class Builder {
   }
 
   UOp read(UOp n, const Request& r) {
-    UOp flat = flatten(r.position, *n->shape);
+    UOp flat = draft_.positions.flatten(r.position, n->shape->dims);
     UOp place = simplify(where(r.valid, flat, invalid()));
     UOp from = drawn_.argument(kernel_of(r), draft_.at(n).holder).param;
     return make(Op::Index, n->dtype, {from, place});
@@ -95,7 +95,7 @@ class Builder {
       case Op::Iota: return r.position[0];
       case Op::Pad: {
         UOp inside = truth(true);
-        through(n, r.position, &inside);
+        draft_.positions.through(n, r.position, &inside);
         UOp v = below(n, r, 0);
         return where(inside, v, zero_like(v));
       }

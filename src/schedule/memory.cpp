@@ -185,7 +185,7 @@ class Placed {
   }
 
  private:
-  static constexpr size_t kBlock = 32;
+  static constexpr size_t kBlock = 64;
   std::vector<Block> long_;  // in the order of their offsets
   ShortLives short_;
   std::vector<Extent> long_busy_, short_busy_, busy_;  // kept warm

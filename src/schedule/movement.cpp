@@ -4,39 +4,51 @@
 
 namespace mote {
 
-UOp flatten(std::span<const UOp> position, const Shape& shape) {
-  UOp flat = index(0);
-  for (size_t i = 0; i < position.size(); ++i)
-    flat = flat * extent(shape.dims[i]) + position[i];
-  return simplify(flat);
+void Positions::remember(std::span<const Dim> dims) {
+  for (const Dim& d : dims) {
+    words_.push_back(static_cast<uint64_t>(d.size));
+    words_.push_back(word(d.symbol));
+  }
 }
 
-std::vector<UOp> unflatten(UOp flat, const Shape& shape) {
-  std::vector<UOp> out(shape.dims.size());
+UOp Positions::flatten(std::span<const UOp> position, std::span<const Dim> dims) {
+  words_.clear();
+  for (UOp p : position) words_.push_back(word(p));
+  remember(dims);
+  auto [flat, fresh] = flattened_(words_);
+  if (!fresh) return flat;
+  flat = index(0);
+  for (size_t i = 0; i < position.size(); ++i) flat = flat * extent(dims[i]) + position[i];
+  return flat = simplify(flat);
+}
+
+std::vector<UOp> Positions::unflatten(UOp flat, std::span<const Dim> dims) {
+  words_.assign(1, word(flat));
+  remember(dims);
+  auto [out, fresh] = unflattened_(words_);
+  if (!fresh) return out;
+  out.resize(dims.size());
   UOp rest = flat;
   for (size_t i = out.size(); i-- > 0;) {
-    UOp size = extent(shape.dims[i]);
+    UOp size = extent(dims[i]);
     out[i] = simplify(i == 0 ? rest : rest % size);
     if (i) rest = simplify(rest / size);
   }
   return out;
 }
 
-static std::vector<UOp> through_reshape(UOp n, std::span<const UOp> position) {
-  const Shape &from = *n->src(0)->shape, &to = *n->shape;
+std::vector<UOp> Positions::through_reshape(UOp n, std::span<const UOp> position) {
+  std::span<const Dim> from = n->src(0)->shape->dims, to = n->shape->dims;
   // Axes that stay as they are at the front need no division.
   size_t same = 0;
-  while (same < from.dims.size() && same < to.dims.size() && from.dims[same] == to.dims[same])
-    ++same;
-  Shape tail_from{0, {from.dims.begin() + static_cast<long>(same), from.dims.end()}, false};
-  Shape tail_to{0, {to.dims.begin() + static_cast<long>(same), to.dims.end()}, false};
+  while (same < from.size() && same < to.size() && from[same] == to[same]) ++same;
   std::vector<UOp> out(position.begin(), position.begin() + static_cast<long>(same));
-  UOp flat = flatten(position.subspan(same), tail_to);
-  for (UOp p : unflatten(flat, tail_from)) out.push_back(p);
+  UOp flat = flatten(position.subspan(same), to.subspan(same));
+  for (UOp p : unflatten(flat, from.subspan(same))) out.push_back(p);
   return out;
 }
 
-std::vector<UOp> through(UOp n, std::span<const UOp> position, UOp* valid) {
+std::vector<UOp> Positions::through(UOp n, std::span<const UOp> position, UOp* valid) {
   const Shape& from = *n->src(0)->shape;
   std::vector<UOp> out(position.begin(), position.end());
   switch (n->op) {

@@ -109,7 +109,7 @@ class Orderer {
       back.places = d_.kernels[at].places;
       std::erase_if(back.ranges, [&](UOp r) { return !(w.slots & r->ranges); });
       back.device = d_.kernels[at].device;
-      UOp flat = flatten(position, shape);
+      UOp flat = Positions().flatten(position, shape.dims);
       Write copy = w;
       copy.value = read(back, held, flat);
       back.writes = {copy};

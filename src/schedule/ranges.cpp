@@ -172,8 +172,7 @@ class Assigner {
     requests.push_back(std::move(r));
     const auto count = static_cast<uint32_t>(requests.size());
     for (uint32_t i = count == kMany ? 0 : count - 1; count >= kMany && i < count; ++i)
-      requests[i].other =
-          std::exchange(latest_[kernel_and_node(requests[i].kernel, n)], i + 1);
+      requests[i].other = std::exchange(latest_[kernel_and_node(requests[i].kernel, n)], i + 1);
     return count - 1;
   }
 
@@ -185,9 +184,9 @@ class Assigner {
       return known == requests.end() ? nullptr : &*known;
     }
     auto latest = latest_.find(kernel_and_node(r.kernel, n));
-    for (uint32_t at = latest == latest_.end() ? 0 : latest->second; at; at = requests[at - 1].other)
-      if (same(requests[at - 1], r)) return &requests[at - 1];
-    return nullptr;
+    uint32_t at = latest == latest_.end() ? 0 : latest->second;
+    while (at && !same(requests[at - 1], r)) at = requests[at - 1].other;
+    return at ? &requests[at - 1] : nullptr;
   }
 
   static uint64_t kernel_and_node(int kernel, UOp n) {
@@ -345,7 +344,7 @@ class Assigner {
     std::vector<UOp> position(r.position.begin(), r.position.end());
     UOp valid = truth(true), view = s->src(0);
     while (has(view->op, Movement)) {
-      position = through(view, position, &valid);
+      position = draft_.positions.through(view, position, &valid);
       view = view->src(0);
     }
     Request asked = r;
@@ -382,7 +381,8 @@ class Assigner {
     }
     for (Request& r : e.requests) {
       Request asked = r;
-      asked.position = draft_.lists.keep(unflatten(r.position[0], *value->shape));
+      asked.position =
+          draft_.lists.keep(draft_.positions.unflatten(r.position[0], value->shape->dims));
       if (value->shape->dims.empty()) asked.position = {};
       r.below = draft_.lists.keep(std::vector{ask(value, asked)});
     }
@@ -498,7 +498,7 @@ class Assigner {
     Output o;
     o.node = n;
     o.request = e.own;
-    o.position = flatten(own.position, *n->shape);
+    o.position = draft_.positions.flatten(own.position, n->shape->dims);
     for (UOp p : own.position) o.slots |= p->ranges;
     if (e.stores.empty()) {
       bool asked_elsewhere = false;
@@ -537,7 +537,7 @@ class Assigner {
     below.clear();
     if (has(n->op, Movement)) {
       Request asked = r;
-      asked.position = draft_.lists.keep(through(n, r.position, &asked.valid));
+      asked.position = draft_.lists.keep(draft_.positions.through(n, r.position, &asked.valid));
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "schedule/by_words.h"
 #include "schedule/schedule.h"
 
 namespace mote {
@@ -23,6 +24,23 @@ class Lists {
  private:
   std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
       std::make_unique<std::pmr::monotonic_buffer_resource>();
+};
+
+// Where elements are: one index expression per axis.
+class Positions {
+ public:
+  // Of a movement node's source, for those of the node; `valid` is narrowed by Pad.
+  std::vector<UOp> through(UOp movement, std::span<const UOp> position, UOp* valid);
+  UOp flatten(std::span<const UOp> position, std::span<const Dim> dims);
+  std::vector<UOp> unflatten(UOp flat, std::span<const Dim> dims);
+
+ private:
+  std::vector<UOp> through_reshape(UOp reshape, std::span<const UOp> position);
+  void remember(std::span<const Dim> dims);
+
+  ByWords<UOp> flattened_;
+  ByWords<std::vector<UOp>> unflattened_;
+  std::vector<uint64_t> words_;  // what is asked, kept warm
 };
 
 // "Evaluate this node at these positions inside that kernel." Lists are the Draft's: most requests
@@ -86,6 +104,7 @@ struct KernelDraft {
 
 struct Draft {
   Lists lists;
+  Positions positions;
   std::vector<UOp> order;              // sources first
   std::vector<Entry> entries;          // by node id
   std::vector<KernelDraft> kernels;
@@ -177,9 +196,5 @@ bool is_leaf(UOp value);
 bool widens(UOp n);
 // Whether all who use the value that a Store writes can find it in the buffer.
 bool keeps_value(UOp store);
-// positions of a movement node's source for positions of the node; `valid` is narrowed by Pad.
-std::vector<UOp> through(UOp movement, std::span<const UOp> position, UOp* valid);
-UOp flatten(std::span<const UOp> position, const Shape& shape);
-std::vector<UOp> unflatten(UOp flat, const Shape& shape);
 
 }  // namespace mote
