@@ -1,4 +1,5 @@
-// Temporaries with disjoint lifetimes share memory: greedy best fit, largest first.
+// Temporaries with disjoint lifetimes share memory: greedy best fit, long lives and large ones
+// first.
 #include <algorithm>
 
 #include "schedule/schedule.h"
@@ -33,136 +34,79 @@ std::vector<Life> lives_of(const Plan& plan) {
   return lives;
 }
 
-struct Extent {
+constexpr int kShort = 32;  // steps
+bool is_short(const Life& life) { return life.last - life.first < kShort; }
+
+// A life that has its place.
+struct Stay {
+  int first, last;
   int64_t offset, end;
+  bool meets(const Life& life) const { return first <= life.last && life.first <= last; }
 };
 
-// Lives in the order of their offsets. When something lives stands apart from where it is: most are
-// only asked for the first.
-class Shelf {
+// Long lives that are neighbours in memory, in the order of their offsets. Seen as one by who lives
+// before or after all of them, or together with all.
+class Block {
  public:
-  size_t size() const { return when_.size(); }
-  int64_t offset() const { return where_.front().offset; }
+  size_t size() const { return stays_.size(); }
+  int64_t offset() const { return stays_.front().offset; }
 
-  void add(const Life& life, Extent extent) {
-    auto at = std::ranges::upper_bound(where_, extent.offset, {}, &Extent::offset);
-    when_.insert(when_.begin() + (at - where_.begin()), {life.first, life.last});
-    where_.insert(at, extent);
-  }
-
-  // What lives at the same time.
-  void gather(const Life& life, std::vector<Extent>& out) const {
-    for (size_t i = 0; i < when_.size(); ++i)
-      if (when_[i].first <= life.last && life.first <= when_[i].last) out.push_back(where_[i]);
+  void add(const Stay& stay) {
+    stays_.insert(std::ranges::upper_bound(stays_, stay.offset, {}, &Stay::offset), stay);
+    summarize();
   }
 
   // The upper half, taken off.
-  Shelf split() {
-    Shelf upper;
-    const auto half = static_cast<std::ptrdiff_t>(size() / 2);
-    upper.when_.assign(when_.begin() + half, when_.end());
-    upper.where_.assign(where_.begin() + half, where_.end());
-    when_.resize(size() / 2);
-    where_.resize(when_.size());
-    return upper;
-  }
-
- protected:
-  struct When {
-    int first, last;
-  };
-  std::vector<When> when_;
-  std::vector<Extent> where_;
-};
-
-// A shelf that is seen as one thing by who lives before or after all of it, or together with all.
-class Block : public Shelf {
- public:
-  Block() = default;
-  explicit Block(Shelf shelf) : Shelf(std::move(shelf)) { summarize(); }
-
-  void add(const Life& life, Extent extent) {
-    Shelf::add(life, extent);
-    summarize();
-  }
   Block split() {
-    Block upper(Shelf::split());
+    Block upper;
+    const auto half = stays_.begin() + static_cast<std::ptrdiff_t>(size() / 2);
+    upper.stays_.assign(half, stays_.end());
+    stays_.erase(half, stays_.end());
+    upper.summarize();
     summarize();
     return upper;
   }
 
-  void gather(const Life& life, std::vector<Extent>& out) const {
-    if (life.last < any_.first || any_.last < life.first) return;
-    const bool with_all = all_.first <= life.last && life.first <= all_.last;
-    if (with_all && widest_gap_ < life.bytes) out.push_back(whole_);
-    else Shelf::gather(life, out);
+  // Adds those that live at the same time.
+  void gather(const Life& life, std::vector<Stay>& out) const {
+    if (!any_.meets(life)) return;
+    if (all_.meets(life) && widest_gap_ < life.bytes) {
+      out.push_back(any_);
+      return;
+    }
+    for (const Stay& s : stays_)
+      if (s.meets(life)) out.push_back(s);
   }
 
  private:
-  When any_{}, all_{};      // the steps at which some live, and the latest first and earliest last
-  Extent whole_{};
+  std::vector<Stay> stays_;
+  Stay any_{};              // from the first to the last of them
+  Stay all_{};              // the latest first and the earliest last: who meets this meets all
   int64_t widest_gap_ = 0;  // while all live
 
   void summarize() {
-    any_ = all_ = when_[0];
-    whole_ = where_[0];
+    any_ = all_ = stays_[0];
     widest_gap_ = 0;
-    for (size_t i = 1; i < size(); ++i) {
-      any_ = {std::min(any_.first, when_[i].first), std::max(any_.last, when_[i].last)};
-      all_ = {std::max(all_.first, when_[i].first), std::min(all_.last, when_[i].last)};
-      widest_gap_ = std::max(widest_gap_, where_[i].offset - whole_.end);
-      whole_.end = std::max(whole_.end, where_[i].end);
+    for (const Stay& s : stays_) {
+      widest_gap_ = std::max(widest_gap_, s.offset - any_.end);
+      any_ = {std::min(any_.first, s.first), std::max(any_.last, s.last), any_.offset,
+              std::max(any_.end, s.end)};
+      all_.first = std::max(all_.first, s.first);
+      all_.last = std::min(all_.last, s.last);
     }
   }
 };
 
-constexpr int kShort = 32;  // steps
-bool is_short(const Life& life) { return life.last - life.first < kShort; }
-
-// Short lives are found by time when a short one asks: it meets only those of a few steps.
-class ShortLives {
- public:
-  void add(const Life& life, Extent extent) {
-    by_offset_.add(life, extent);
-    const size_t period = period_of(life.first);
-    if (by_period_.size() <= period) by_period_.resize(period + 1);
-    by_period_[period].push_back({life.first, life.last, extent});
-  }
-
-  void gather(const Life& life, std::vector<Extent>& out) const {
-    if (!is_short(life)) return by_offset_.gather(life, out);
-    const size_t from = period_of(std::max(0, life.first - kShort));
-    for (size_t p = from; p <= period_of(life.last) && p < by_period_.size(); ++p)
-      for (const Stay& s : by_period_[p])
-        if (s.first <= life.last && life.first <= s.last) out.push_back(s.extent);
-    std::ranges::sort(out, {}, &Extent::offset);
-  }
-
- private:
-  struct Stay {
-    int first, last;
-    Extent extent;
-  };
-  Shelf by_offset_;
-  std::vector<std::vector<Stay>> by_period_;  // by first
-  static size_t period_of(int step) { return static_cast<size_t>(step / kShort); }
-};
-
-// What was placed. Long lives, such as those of values kept for the backward pass, stand in blocks:
-// most blocks live together or not at all, so that in a deep network few lives are looked at.
+// What was placed. Few are looked at, however deep a network is: of the long lives, such as those
+// of values kept for the backward pass, whole blocks live together or not at all, and of the short
+// ones only those of the same period can live at the same time.
 class Placed {
  public:
   // The smallest gap that is large enough among those that live at the same time.
   int64_t best_offset(const Life& life) {
-    long_busy_.clear();
-    short_busy_.clear();
-    busy_.clear();
-    for (const Block& block : long_) block.gather(life, long_busy_);
-    short_.gather(life, short_busy_);
-    std::ranges::merge(long_busy_, short_busy_, std::back_inserter(busy_), {}, &Extent::offset,
-                       &Extent::offset);
+    gather(life);
     int64_t best = -1, best_gap = 0, end = 0;
-    for (const Extent& next : busy_) {
+    for (const Stay& next : meets_) {
       int64_t gap = next.offset - end;
       if (gap == life.bytes) return end;  // none fits better
       if (gap >= life.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
@@ -172,12 +116,12 @@ class Placed {
   }
 
   void add(const Life& life, int64_t offset) {
-    const Extent extent{offset, offset + life.bytes};
-    if (is_short(life)) return short_.add(life, extent);
+    const Stay stay{life.first, life.last, offset, offset + life.bytes};
+    if (is_short(life)) return add_short(stay);
     auto above = std::ranges::upper_bound(long_, offset, {}, &Block::offset);
     if (above == long_.begin()) above = long_.insert(above, Block()) + 1;
     Block& block = *(above - 1);
-    block.add(life, extent);
+    block.add(stay);
     if (block.size() == kBlock) {
       Block upper = block.split();
       long_.insert(above, std::move(upper));
@@ -186,25 +130,47 @@ class Placed {
 
  private:
   static constexpr size_t kBlock = 64;
-  std::vector<Block> long_;  // in the order of their offsets
-  ShortLives short_;
-  std::vector<Extent> long_busy_, short_busy_, busy_;  // kept warm
+  std::vector<Block> long_;                // in the order of their offsets
+  std::vector<std::vector<Stay>> short_;   // by the period that they begin in
+  std::vector<Stay> meets_;                // of gather, kept warm
+
+  static size_t period_of(int step) { return static_cast<size_t>(step / kShort); }
+
+  void add_short(const Stay& stay) {
+    const size_t period = period_of(stay.first);
+    if (short_.size() <= period) short_.resize(period + 1);
+    short_[period].push_back(stay);
+  }
+
+  // Those that live at the same time, in the order of their offsets.
+  void gather(const Life& life) {
+    meets_.clear();
+    for (const Block& block : long_) block.gather(life, meets_);
+    const auto from_long = static_cast<std::ptrdiff_t>(meets_.size());
+    const size_t from = period_of(std::max(0, life.first - kShort)), to = period_of(life.last);
+    for (size_t p = from; p <= to && p < short_.size(); ++p)
+      for (const Stay& s : short_[p])
+        if (s.meets(life)) meets_.push_back(s);
+    const auto middle = meets_.begin() + from_long;
+    std::sort(middle, meets_.end(), by_offset);
+    std::inplace_merge(meets_.begin(), middle, meets_.end(), by_offset);
+  }
+  static bool by_offset(const Stay& a, const Stay& b) { return a.offset < b.offset; }
 };
 
+// Long lives first: the short ones fit into what is free for a while.
 void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
-  std::ranges::stable_sort(lives, std::greater<>(), &Life::bytes);
-  int64_t rest = 0;
-  for (const Life& life : lives) rest = size_add(rest, life.bytes);
-  plan.unplanned_bytes = size_add(plan.unplanned_bytes, rest);
+  std::ranges::stable_sort(lives, [](const Life& a, const Life& b) {
+    return is_short(a) != is_short(b) ? is_short(b) : a.bytes > b.bytes;
+  });
+  for (const Life& life : lives)
+    plan.unplanned_bytes = size_add(plan.unplanned_bytes, life.bytes);
   Placed placed;
   for (const Life& life : lives) {
-    // When all that is left is nothing beside the rest, sharing is not worth the search.
-    const bool search = rest > arena / 1024;
-    const int64_t offset = search ? placed.best_offset(life) : arena;
-    if (search) placed.add(life, offset);
+    const int64_t offset = placed.best_offset(life);
+    placed.add(life, offset);
     plan.buffers[static_cast<size_t>(life.buffer)].offset = offset;
     arena = std::max(arena, offset + life.bytes);
-    rest -= life.bytes;
   }
 }
 
