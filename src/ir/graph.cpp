@@ -1,7 +1,5 @@
 #include "ir/graph.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -10,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/large_pages.h"
 #include "ir/build.h"
 #include "ir/device_list.h"
 #include "ir/fold.h"
@@ -121,21 +120,18 @@ struct Arena::Impl {
 
   Impl() : slots(1 << 12) { scalar = shapes.intern({}); }
   ~Impl() {
-    for (const Chunk& c : chunks) munmap(c.data, kChunk);
+    for (size_t i = 0; i < chunks.size(); ++i) memory_of(i)->deallocate(chunks[i].data, kChunk);
     for (char* c : large) delete[] c;
   }
 
+  // Walking a large graph is missing the caches, and small pages make it miss the page tables as
+  // well. Most kernels never fill their first chunk.
+  static std::pmr::memory_resource* memory_of(size_t chunk) {
+    return chunk ? large_pages() : std::pmr::new_delete_resource();
+  }
+
   void add_chunk() {
-    void* p = mmap(nullptr, 2 * kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) fail(ErrorKind::Device, "out of memory for compiler nodes");
-    // Aligned, so that a chunk can be one large page: walking a large graph is missing the caches,
-    // and small pages make it miss the page tables as well. Most kernels never fill their first.
-    char* begin = static_cast<char*>(p);
-    char* aligned = begin + (kChunk - reinterpret_cast<uintptr_t>(begin) % kChunk) % kChunk;
-    if (aligned > begin) munmap(begin, static_cast<size_t>(aligned - begin));
-    munmap(aligned + kChunk, kChunk - static_cast<size_t>(aligned - begin));
-    if (!chunks.empty()) madvise(aligned, kChunk, MADV_HUGEPAGE);
-    chunks.push_back({aligned, 0});
+    chunks.push_back({static_cast<char*>(memory_of(chunks.size())->allocate(kChunk)), 0});
   }
 
   char* allocate(size_t bytes) {

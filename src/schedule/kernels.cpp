@@ -154,6 +154,6 @@ class Builder {
 
 }  // namespace
 
-Drawn build_kernels(Draft& draft) { return Builder(draft).run(); }
+Drawn build_kernels(Draft draft) { return Builder(draft).run(); }
 
 }  // namespace mote

@@ -408,8 +408,8 @@ Plan order_kernels(Drawn drawn, const Target& target) {
 
 Plan schedule(UOp sink, const Target& target) {
   if (!flag(Flag::NOFUSE)) sink = split_large_reduces(sink, target);
-  Draft draft = assign_ranges(sink, target);
-  Plan plan = order_kernels(build_kernels(draft), target);
+  Drawn drawn = build_kernels(assign_ranges(sink, target));
+  Plan plan = order_kernels(std::move(drawn), target);
   plan_memory(plan);
   return plan;
 }

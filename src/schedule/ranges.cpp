@@ -45,7 +45,7 @@ class Assigner {
     for (UOp n : draft_.order)
       if (!device_) device_ = n->device;
     bounds_ = bound_kernels(draft_.order, target);
-    draft_.entries.resize(arena().size());
+    draft_.entries = draft_.lists.make<Entry>(arena().size());
     costs_ = Costs(draft_.order, bounds_, target);
     for (UOp n : draft_.order)
       if (n->is(Op::Param)) add_param(n);
@@ -163,7 +163,7 @@ class Assigner {
   }
 
   uint32_t ask(UOp n, Request r) {
-    std::vector<Request>& requests = draft_.at(n).requests;
+    std::pmr::vector<Request>& requests = draft_.at(n).requests;
     if (Request* known = find(n, requests, r)) {
       known->scope |= r.scope;
       if (known->folded_by != r.folded_by) known->folded_by = Op::Sink;
@@ -178,7 +178,7 @@ class Assigner {
 
   // Where a value has many requests, only those of the same kernel are looked at: every layer of a
   // deep network may ask for the same constant.
-  Request* find(UOp n, std::vector<Request>& requests, const Request& r) {
+  Request* find(UOp n, std::pmr::vector<Request>& requests, const Request& r) {
     if (requests.size() < kMany) {
       auto known = std::ranges::find_if(requests, [&](const Request& k) { return same(k, r); });
       return known == requests.end() ? nullptr : &*known;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/large_pages.h"
 #include "schedule/by_words.h"
 #include "schedule/schedule.h"
 
@@ -20,10 +21,17 @@ class Lists {
     std::uninitialized_copy(list.begin(), list.end(), kept);
     return {kept, list.size()};
   }
+  // A list of T(memory): what they allocate there goes with this, without a destructor.
+  template <class T>
+  std::span<T> make(size_t size) {
+    auto* made = static_cast<T*>(memory_->allocate(size * sizeof(T), alignof(T)));
+    for (size_t i = 0; i < size; ++i) new (made + i) T(memory_.get());
+    return {made, size};
+  }
 
  private:
-  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
-      std::make_unique<std::pmr::monotonic_buffer_resource>();
+  using Memory = std::pmr::monotonic_buffer_resource;
+  std::unique_ptr<Memory> memory_ = std::make_unique<Memory>(size_t{64} << 10, large_pages());
 };
 
 // Where elements are: one index expression per axis.
@@ -66,8 +74,9 @@ struct Holder {
 };
 
 struct Entry {
-  std::vector<Request> requests;
-  std::vector<UOp> stores;   // full Stores of this value
+  explicit Entry(std::pmr::memory_resource* memory) : requests(memory), stores(memory) {}
+  std::pmr::vector<Request> requests;
+  std::pmr::vector<UOp> stores;  // full Stores of this value
   bool stored = false;
   uint32_t own = 0;          // when stored: the request that computes it
   Holder holder;             // when stored or a leaf: where readers find it
@@ -106,7 +115,7 @@ struct Draft {
   Lists lists;
   Positions positions;
   std::vector<UOp> order;              // sources first
-  std::vector<Entry> entries;          // by node id
+  std::span<Entry> entries;            // by node id, in lists
   std::vector<KernelDraft> kernels;
   std::vector<PlannedBuffer> buffers;
   Entry& at(UOp n) { return entries[n->id]; }
@@ -174,7 +183,7 @@ struct Drawn {
   // The argument of k that stands for h, added if k has none.
   const Argument& argument(DrawnKernel& k, const Holder& h);
 };
-Drawn build_kernels(Draft& draft);
+Drawn build_kernels(Draft draft);
 
 // The Params and Ranges below the roots, in an order that depends on how they are used but not on
 // their numbers; `numbered` are those that have their final numbers already.
