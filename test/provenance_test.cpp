@@ -51,6 +51,21 @@ TEST_SUITE("provenance") {
     for (int i = 0; i < 3; ++i) CHECK_MESSAGE(names(r.kernels[0].places, first + i), i);
   }
 
+  TEST_CASE("equal kernels each name their own line") {
+    Tensor a = data(100), b = data(100), c = data(100), d = data(100);
+    const int first = __LINE__ + 1;
+    Tensor e = a + b;
+    Tensor f = c + d;
+    ScheduleReport r = explain(std::vector<Tensor>{e, f});
+    REQUIRE(r.kernels.size() == 2);
+    CHECK(r.distinct == 1);
+    for (const KernelReport& k : r.kernels) {
+      CHECK(k.places.size() == 1);
+      CHECK((names(k.places, first) || names(k.places, first + 1)));
+    }
+    CHECK(r.kernels[0].places != r.kernels[1].places);
+  }
+
   TEST_CASE("inside the library the user's line is kept") {
     Tensor x = data(64).reshape({8, 8}), w = data(8);
     const int here = __LINE__ + 1;

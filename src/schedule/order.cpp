@@ -336,8 +336,8 @@ class Orderer {
 
   void merge(int a, int b) {
     DrawnKernel &x = kernel(a), &y = kernel(b);
-    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops of
-    // their own: the registers hold one tile at a time.
+    // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops
+    // of their own: the registers hold one tile at a time.
     const bool apart = weight(a).heavy();
     const std::vector<UOp>&mine = contents_.of(x).loops, &theirs = contents_.of(y).loops;
     uint64_t used = 0;

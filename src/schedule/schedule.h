@@ -17,6 +17,7 @@
 //   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where; store or recompute
 //   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
 //   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
+//                   (bodies.cpp)   numbers that equal kernels have in common
 //   plan_memory     (memory.cpp)   temporaries into one arena per device
 #pragma once
 #include <map>
