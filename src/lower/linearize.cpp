@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "lower/guards.h"
 #include "lower/lower.h"
 
 namespace mote {
@@ -26,12 +27,14 @@ struct Block {
   Block* chain = nullptr;        // the next output loop
 };
 
-// Reduces, or writes to local memory, over the same loops in the same place share one nest.
+// Reduces, or writes to local memory, over the same loops in the same place share one nest; choices
+// by one condition share one branch.
 struct Group {
   std::vector<UOp> members;
   std::vector<UOp> loops;
   uint64_t outside = 0;
   bool emitted = false;
+  Block* guarded = nullptr;  // of choices by one condition: what they rarely need
 };
 
 class Linearizer {
@@ -42,6 +45,7 @@ class Linearizer {
     split_shared_loops();
     find_block_stores();
     find_loops();
+    find_branches();
     for (UOp n : group_order()) place(n);
     for (Node* end : body_->src()) place_store(UOp(end));
     std::vector<UOp> out;
@@ -54,12 +58,13 @@ class Linearizer {
   Block root_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Block* by_slot_[kSlots] = {};
-  uint64_t loop_slots_ = 0;
+  uint64_t loop_slots_ = 0, slots_ = 0;  // of loops; in use at all
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::unordered_map<const Node*, Node*> done_;
   std::unordered_set<const Node*> listed_;
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce with blocks: the Store it is for
+  std::unordered_map<const Node*, Block*> guarded_;   // what stands behind a branch
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
@@ -161,6 +166,11 @@ class Linearizer {
     return b;
   }
 
+  Block* home_of(UOp n) {
+    auto it = guarded_.find(n.get());
+    return it == guarded_.end() ? home(n->ranges) : it->second;
+  }
+
   Block* home(uint64_t slots) {
     Block* innermost = &root_;
     for (uint64_t rest = slots & loop_slots_; rest; rest &= rest - 1) {
@@ -202,6 +212,23 @@ class Linearizer {
     }
     groups_[g].members.push_back(n);
     group_of_[n.get()] = g;
+  }
+
+  // What depends on fewer loops than the choice is computed outside of them, once.
+  void find_branches() {
+    for (UOp n : toposort(body_))
+      if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
+    int left = kSlots - std::popcount(slots_);
+    for (const Guard& g : find_guards(body_)) {
+      if (left-- == 0) return;
+      const uint64_t outside = g.members[0]->ranges;
+      Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
+      b->parent = home(outside);
+      for (UOp n : g.inside)
+        if (home(n->ranges) == b->parent) guarded_[n.get()] = b;
+      for (UOp m : g.members) group_of_[m.get()] = groups_.size();
+      groups_.push_back({g.members, {}, outside, false, b});
+    }
   }
 
   // Sources first, where a reduce needs the sources of its whole group.
@@ -252,12 +279,51 @@ class Linearizer {
       Group& g = groups_[it->second];
       if (g.emitted) return;
       g.emitted = true;
+      if (g.guarded) return place_branch(g);
       return n->is(Op::End) ? place_writes(g) : place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
     UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
     done_[n.get()] = now.get();
-    add(home(n->ranges), now);
+    add(home_of(n), now);
+  }
+
+  // A loop that is run once where some element of the tile is rare. Registers hold the usual values
+  // before it.
+  void place_branch(Group& g) {
+    Block* outside = g.guarded->parent;
+    UOp condition = mapped(g.members[0]->src(0)), any = condition;
+    const std::vector<UOp> tile = tile_of(condition, condition);
+    if (!tile.empty()) any = reduce_over(Op::Max, condition, tile);
+    UOp extent = cast(any, DType::i32);
+    add(outside, any);
+    add(outside, extent);
+    g.guarded->range = loop_of_own(extent);
+    std::vector<UOp> regs;
+    for (UOp m : g.members) {
+      UOp usual = mapped(m->src(2)), chosen = where(condition, mapped(m->src(1)), usual);
+      add(g.guarded, chosen);
+      regs.push_back(new_register(m->dtype, tile_of(chosen, usual)));
+      outside->items.push_back({make(Op::Store, DType::none, {regs.back(), usual}), nullptr});
+      g.guarded->stores.push_back(make(Op::Store, DType::none, {regs.back(), chosen}));
+    }
+    outside->items.push_back({UOp(), g.guarded});
+    for (size_t i = 0; i < regs.size(); ++i) {
+      UOp end = make(Op::End, DType::none, {g.guarded->stores[i], g.guarded->range});
+      UOp result = make(Op::Load, regs[i]->dtype, {make(Op::After, regs[i]->dtype, {regs[i], end})});
+      add(outside, result);
+      done_[g.members[i].get()] = result.get();
+    }
+  }
+
+  UOp loop_of_own(UOp extent) {
+    int64_t ints[] = {take_slot(slots_), static_cast<int64_t>(Role::Loop)};
+    return make(Op::Range, extent->dtype, {extent}, Arg::of(intern_arg(ints)));
+  }
+
+  UOp new_register(DType dtype, const std::vector<UOp>& tile) {
+    int64_t slot[] = {next_reg_++};
+    return make(Op::Reg, dtype, tile, Arg::of(intern_arg(slot)));
   }
 
   // A block without loops of its own: what is in memory, and the tile folded.
@@ -294,9 +360,7 @@ class Linearizer {
         add(inner, value);
       }
       UOp first = start_of(m, outside);
-      std::vector<UOp> tile = tile_of(value, first);
-      int64_t slot[] = {next_reg_++};
-      UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
+      UOp reg = new_register(m->dtype, tile_of(value, first));
       UOp start = make(Op::Store, DType::none, {reg, first});
       outside->items.push_back({start, nullptr});
       UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});

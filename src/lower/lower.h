@@ -26,6 +26,8 @@
 // worker that lasts for one call; its content at the start is anything.
 // All dtypes are ones the target has: no index, and where the target lacks a float type its values
 // are computed in f32 and rounded after each op, its memory is the unsigned type of that width.
+// A loop of the role Loop whose extent is a bool is a branch: it is run if some element of a tile
+// needs what it computes.
 // Ops that the target lacks are decomposed (decompose.h). IDiv and IMod remain only where the
 // divisor cannot be 0 and does not overflow. No Invalid, FloorDiv, FloorMod is left.
 #pragma once

@@ -22,6 +22,10 @@ struct Form {
 
 bool is_loop(UOp u) { return u->is(Op::Range) && !is_tile(range_role(u)); }
 bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && !is_loop(u)); }
+// A loop that is run once or not at all.
+bool is_branch(UOp u) {
+  return range_role(u) != Role::Thread && !is_const(u->src(0)) && u->src(0)->hi <= 1;
+}
 UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
 
 // Bools are a lattice, whatever the op is called.
@@ -258,6 +262,8 @@ class Expander {
   }
 
   Value fold_lanes(Op op, Value v) {
+    if (v.dtype == DType::boolean && (bool_op(op) == Op::And || bool_op(op) == Op::Or))
+      return writer_.fold(bool_op(op), v);
     while (v.lanes > 1) {
       const int half = v.lanes / 2;
       Value halves[] = {writer_.slice(v, 0, half), writer_.slice(v, half, half)};
@@ -408,7 +414,7 @@ class Expander {
     std::optional<Value> sum;
     Point at = tiles_.origin();
     do {
-      Value one = writer_.all(whole_value(gate, at, tiles_.lanes(set)));
+      Value one = writer_.fold(Op::And, whole_value(gate, at, tiles_.lanes(set)));
       Value pair[] = {sum.value_or(one), one};
       sum = sum ? alu(Op::And, DType::boolean, pair, false) : one;
     } while (tiles_.advance(set, at));
@@ -488,6 +494,11 @@ class Expander {
     UOp extent = range->src(0);
     Value end = value(extent, 0, tiles_.origin(), 1);
     Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
+    if (is_branch(range)) {
+      Value pair[] = {begin, end};
+      writer_.open_if(alu(Op::Lt, DType::boolean, pair, false));
+      return define(range, begin);
+    }
     define(range, writer_.open_loop(slot, begin, end, extent->lo < 1));
   }
 
@@ -496,7 +507,8 @@ class Expander {
       if (!is_loop(end->src(i))) continue;
       ensure(!open_.empty() && open_.back() == end->src(i), "render: loops close in another order");
       open_.pop_back();
-      writer_.close_loop();
+      if (is_branch(end->src(i))) writer_.close_if();
+      else writer_.close_loop();
     }
   }
 

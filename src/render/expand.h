@@ -53,9 +53,9 @@ class Writer {
   virtual Value open_loop(int slot, const Value& begin, const Value& end, bool may_be_empty) = 0;
   virtual Value open_thread_loop(int slot, DType dtype) = 0;
   virtual void close_loop() = 0;
-  virtual Value all(const Value& bools) = 0;  // one bool: every lane is true
+  virtual Value fold(Op op, const Value& bools) = 0;  // one bool: And or Or of all lanes
   virtual void open_if(const Value& condition) = 0;
-  virtual void open_else() = 0;
+  virtual void open_else() = 0;  // may be left out
   virtual void close_if() = 0;
 
   virtual void declare_register(const std::string& name, DType dtype, int lanes) = 0;
