@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/spec.h"
@@ -40,4 +41,22 @@ TEST_CASE("linearize: a sum around a sum with the same range gets a loop of its 
   int loops = 0;
   for (Node* n : linear->src()) loops += n->op == Op::Range;
   CHECK(loops == 2);
+}
+
+TEST_CASE("linearize: what only a rare choice needs is computed where some element needs it") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp lane = range(0, constant(DType::i32, 8), Role::Lane);
+  UOp x = make(Op::Load, DType::f32, {make(Op::Index, DType::f32, {param(1, DType::f32, 8), lane})});
+  UOp usual = x + constant(DType::f32, 1), costly = make(Op::Sqrt, DType::f32, {x * usual});
+  UOp choice = where_rarely(lt(x, constant(DType::f32, 0)), costly, usual);
+  UOp linear = linearize(stored(choice, {lane}, lane));
+  const std::vector<UOp> order(linear->src().begin(), linear->src().end());
+  auto at = [&](UOp n) { return std::ranges::find(order, n) - order.begin(); };
+  UOp branch = *std::ranges::find_if(order, [](UOp n) { return n->is(Op::Range); });
+  UOp end = *std::ranges::find_if(order, [](UOp n) { return n->is(Op::End); });
+  CHECK(branch->src(0)->src(0)->dtype == DType::boolean);
+  CHECK(at(usual) < at(branch));
+  CHECK((at(branch) < at(costly) && at(costly) < at(end)));
+  CHECK((at(branch) < at(costly->src(0)) && at(costly->src(0)) < at(end)));
 }

@@ -253,4 +253,22 @@ TEST_SUITE("lowered") {
         },
         {"split 0 8 lane", "split 0 2 lane; split 0 3 upcast"});
   }
+
+  // Two choices by one condition, one by another and one that needs the first, in a sum.
+  TEST_CASE("what is hardly ever needed stands behind a branch") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(24), Role::Loop), k = range(1, index(20), Role::Reduce);
+          auto number = [](double v) { return constant(DType::f32, v); };
+          UOp a = read(param(1, DType::f32, 480), i * 20 + k), b = read(param(2, DType::f32, 24), i);
+          UOp rare = lt(a, number(-4)), shared = (a + number(3)) * a;
+          UOp first = where_rarely(rare, shared * number(2), a);
+          UOp second = where_rarely(rare, shared + b * b, b);
+          UOp other = where_rarely(lt(number(4), b), b * b * a, a);
+          UOp after = where_rarely(rare, first * first, second);
+          return kernel(param(0, DType::f32, 24), i, sum(first + second + other + after, {k}), {i});
+        },
+        {"split 1 4 lane", "split 0 8 lane", "split 0 16 lane; split 1 5 unroll",
+         "split 0 2 upcast; split 1 4 lane"});
+  }
 }
