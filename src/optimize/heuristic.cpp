@@ -151,8 +151,8 @@ class Chooser : Sketch {
     for (int param : large) act({Action::Stream, param});
   }
 
-  // Columns of a matrix too large to keep: several rows at a time are added to all outputs, so that
-  // memory is read as it lies.
+  // Columns of a matrix too large to keep: several rows at a time are added to all outputs. The rows
+  // are parts of the matrix away from each other, so that each stream reads memory as it lies.
   bool sweep_rows() {
     if (reduces.size() != 1 || outputs.empty() || lanes_.size() != 1) return false;
     UOp k = reduces[0];
@@ -166,15 +166,21 @@ class Chooser : Sketch {
     UOp lane = range_of(lanes_[0]);
     const int64_t bytes = count * size(lane) * 4;
     if (far <= target.l2_bytes || count == 0 || bytes > target.l2_bytes / 2) return false;
-    const int64_t rows = largest_factor(size(k), {8, 6, 7, 5, 4});
+    const int64_t streams = largest_factor(size(k), {4, 5, 3, 6, 7, 2});
     const int slot = range_slot(k);
-    if (rows == 1) return false;
+    if (streams == 1) return false;
     std::vector<int> nest;
     for (UOp r : outputs) nest.push_back(range_slot(r));
     Sketch trial = *this;
-    if (trial.split(slot, rows, Role::Unroll) < 0 || !trial.act({Action::Block, slot}) ||
-        !trial.act({Action::Order, slot, 0, Role::Loop, nest}))
+    // What a step costs beside its loads is shared by several vectors.
+    const int64_t vectors = largest_factor(size(outputs.back()), {8, 4, 2});
+    if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
+    const int rows = trial.split(slot, size(k) / streams, Role::Reduce);
+    if (rows < 0 || trial.split(slot, streams, Role::Unroll) < 0 ||
+        !trial.act({Action::Block, rows}))
       return false;
+    std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
+    if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
     return true;
   }
