@@ -150,6 +150,32 @@ TEST_SUITE("actions") {
           "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
   }
 
+  // 2048 rows of 4096, of which no cache holds much.
+  UOp large_sum(bool of_rows) {
+    UOp i = range(0, index(of_rows ? 2048 : 4096), Role::Loop),
+        k = range(1, index(of_rows ? 4096 : 2048), Role::Reduce);
+    UOp over[] = {k};
+    UOp a = at(param(1, DType::f32, 2048 * 4096), of_rows ? i * 4096 + k : k * 4096 + i);
+    UOp value = of_rows ? a * at(param(2, DType::f32, 4096), k) : a;
+    UOp store = make(Op::Store, DType::none,
+                     {at(param(0, DType::f32, 4096), i), reduce_over(Op::Add, value, over)});
+    return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("large matrices are read in streams that lie far apart") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target;
+    target.vector_bytes = 64;
+    target.vector_registers = 32;
+    CHECK(to_string(choose_actions(large_sum(true), target)) ==
+          "split 1 16 lane; split 0 512 loop; split 0 4 upcast");
+    CHECK(to_string(choose_actions(large_sum(false), target)) ==
+          "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
+          "order 4 0");
+  }
+
   TEST_CASE("threads repeat no sum that is kept in memory") {
     Arena arena;
     ArenaScope scope(arena);

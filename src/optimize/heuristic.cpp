@@ -202,6 +202,7 @@ class Chooser : Sketch {
       }
       if (!best) break;
       done.push_back(range_slot(best));
+      if (used == 1 && best == outputs.back() && is_streamed(best) && split_streams(best)) return;
       int room = budget / used;
       int64_t f = 1;
       for (int64_t c : {6, 4, 3, 8, 5, 2})
@@ -214,6 +215,26 @@ class Chooser : Sketch {
     }
     if (used > 1) return;
     for (int lane : lanes_) split_accumulators(lane);
+  }
+
+  // What is read along r comes from main memory.
+  bool is_streamed(UOp r) const {
+    return std::ranges::any_of(accesses, [&](const Access& a) {
+      const int64_t step = stride_of(a.position, r).value_or(0) * size_of(a.dtype());
+      return !a.store && step * size(r) > target.l2_bytes;
+    });
+  }
+
+  // Rows of parts of a matrix that lie far apart: each part is read as it lies.
+  bool split_streams(UOp r) {
+    const int64_t streams = largest_factor(size(r), {4, 3, 2});
+    const int slot = range_slot(r);
+    Sketch trial = *this;
+    if (streams == 1 || trial.split(slot, size(r) / streams, Role::Loop) < 0 ||
+        trial.split(slot, streams, Role::Upcast) < 0)
+      return false;
+    take(trial);
+    return true;
   }
 
   // A reduce along the lanes keeps several vectors of partial results.
