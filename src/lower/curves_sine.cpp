@@ -1,8 +1,8 @@
-// Sine and cosine over the whole range, in half turns: x = n * pi + rest, the parity of n is the sign,
-// and cos(x) = sin(x + pi/2). Up to a bound multiples of pi are taken off in words of pi. Beyond it
-// Payne and Hanek's method does it, behind a branch: of x / pi only the integer modulo 2 and the
-// fraction matter, so a window of 2/pi that starts where the exponent of x says is multiplied by the
-// mantissa in integers.
+// Sine and cosine over the whole range, in half turns: x = n * pi + rest, the parity of n is the
+// sign, and cos(x) = sin(x + pi/2). Up to a bound multiples of pi are taken off in words of pi.
+// Beyond it Payne and Hanek's method does it, behind a branch: of x / pi only the integer modulo 2
+// and the fraction matter, so a window of 2/pi that starts where the exponent of x says is
+// multiplied by the mantissa in integers.
 #include <array>
 #include <cmath>
 
@@ -22,12 +22,12 @@ constexpr uint64_t two_over_pi[] = {
 
 // Minimax in relative error on |r| <= pi/2, in s = r^2: (sin(r) / r - 1) / s.
 constexpr double sin_f32[] = {-0x1.55554cp-3, 0x1.110ed8p-7, -0x1.9f7054p-13, 0x1.5dbddp-19};
-constexpr double sin_f64[] = {-0x1.5555555555555p-3,  0x1.11111111110c8p-7,  -0x1.a01a01a014d6fp-13,
-                              0x1.71de3a52a0b3ap-19,  -0x1.ae6454d477a4fp-26, 0x1.6123cd0897cf1p-33,
-                              -0x1.ae4384d40a50ep-41, 0x1.8832afb5f00cep-49};
+constexpr double sin_f64[] = {
+    -0x1.5555555555555p-3,  0x1.11111111110c8p-7,  -0x1.a01a01a014d6fp-13, 0x1.71de3a52a0b3ap-19,
+    -0x1.ae6454d477a4fp-26, 0x1.6123cd0897cf1p-33, -0x1.ae4384d40a50ep-41, 0x1.8832afb5f00cep-49};
 
-// pi cut into words, each rounded down: with one rounding per step the first difference is exact. Of
-// the short word of f64 that f32 uses where it has no such step, products with n are.
+// pi cut into words, each rounded down: with one rounding per step the first difference is exact.
+// Of the short word of f64 that f32 uses where it has no such step, products with n are.
 constexpr double pi_f32[] = {0x1.921fb4p+1, 0x1.4442dp-23, 0x1.846988p-47};
 constexpr double pi_f64[] = {0x1.921fb54442d18p+1, 0x1.1a62633145c06p-53, 0x1.c1cd129024e08p-106};
 constexpr double pi_short[] = {0x1.921fb544p+1, 0x1.0b4611a6p-33};
@@ -62,23 +62,24 @@ UOp top_bit(UOp x, DType bits) {
   return cast(top, bits) & constant(bits, int64_t{1} << (row(bits).bits - 1));
 }
 
+// a - n * pi, rounded as if once.
+UOp less_half_turns(const Real& real, UOp a, UOp n) {
+  if (real.fma) {
+    for (double w : real.type == DType::f32 ? pi_f32 : pi_f64) a = real.mad(n, real.number(-w), a);
+    return a;
+  }
+  UOp rest = cast(a, DType::f64), count = cast(n, DType::f64);
+  for (double w : pi_short) rest = count * constant(DType::f64, -w) + rest;
+  return cast(rest, real.type);
+}
+
 // a below the bound that decompose_sine sets.
 Reduced reduce_near(Op op, const Real& real, UOp a) {
   UOp shift = real.number(real.type == DType::f32 ? 0x1.8p23 : 0x1.8p52);
   UOp turns = real.mad(a, real.number(M_1_PI), op == Op::Sin ? shift : real.number(0.5));
   UOp shifted = op == Op::Sin ? turns : turns + shift;
   UOp n = shifted - shift, sign = shift_left(real.as_bits(shifted), row(real.type).bits - 1);
-  if (op == Op::Cos) n = n + real.number(-0.5);
-  const bool wide_steps = !real.fma;
-  UOp rest = wide_steps ? cast(a, DType::f64) : a;
-  if (wide_steps) n = cast(n, DType::f64);
-  const Coefficients words = wide_steps ? Coefficients(pi_short)
-                             : real.type == DType::f32 ? Coefficients(pi_f32) : pi_f64;
-  for (double w : words) {
-    UOp minus = constant(n->dtype, -w);
-    rest = wide_steps ? n * minus + rest : real.mad(n, minus, rest);
-  }
-  return {sign, cast(rest, real.type)};
+  return {sign, less_half_turns(real, a, op == Op::Sin ? n : n + real.number(-0.5))};
 }
 
 // a at most 1/2: nothing to take off.

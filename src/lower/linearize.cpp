@@ -310,7 +310,8 @@ class Linearizer {
     outside->items.push_back({UOp(), g.guarded});
     for (size_t i = 0; i < regs.size(); ++i) {
       UOp end = make(Op::End, DType::none, {g.guarded->stores[i], g.guarded->range});
-      UOp result = make(Op::Load, regs[i]->dtype, {make(Op::After, regs[i]->dtype, {regs[i], end})});
+      UOp after = make(Op::After, regs[i]->dtype, {regs[i], end});
+      UOp result = make(Op::Load, after->dtype, {after});
       add(outside, result);
       done_[g.members[i].get()] = result.get();
     }

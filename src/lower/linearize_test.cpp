@@ -47,7 +47,8 @@ TEST_CASE("linearize: what only a rare choice needs is computed where some eleme
   Arena arena;
   ArenaScope scope(arena);
   UOp lane = range(0, constant(DType::i32, 8), Role::Lane);
-  UOp x = make(Op::Load, DType::f32, {make(Op::Index, DType::f32, {param(1, DType::f32, 8), lane})});
+  UOp x =
+      make(Op::Load, DType::f32, {make(Op::Index, DType::f32, {param(1, DType::f32, 8), lane})});
   UOp usual = x + constant(DType::f32, 1), costly = make(Op::Sqrt, DType::f32, {x * usual});
   UOp choice = where_rarely(lt(x, constant(DType::f32, 0)), costly, usual);
   UOp linear = linearize(stored(choice, {lane}, lane));

@@ -151,8 +151,8 @@ class Chooser : Sketch {
     for (int param : large) act({Action::Stream, param});
   }
 
-  // Columns of a matrix too large to keep: several rows at a time are added to all outputs. The rows
-  // are parts of the matrix away from each other, so that each stream reads memory as it lies.
+  // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
+  // of parts of the matrix that lie far apart, so that each part is read as it lies.
   bool sweep_rows() {
     if (reduces.size() != 1 || outputs.empty() || lanes_.size() != 1) return false;
     UOp k = reduces[0];
@@ -225,7 +225,7 @@ class Chooser : Sketch {
     });
   }
 
-  // Rows of parts of a matrix that lie far apart: each part is read as it lies.
+  // Several rows at a time, of parts of the matrix that lie far apart: see sweep_rows.
   bool split_streams(UOp r) {
     const int64_t streams = largest_factor(size(r), {4, 3, 2});
     const int slot = range_slot(r);

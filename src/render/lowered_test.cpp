@@ -260,7 +260,8 @@ TEST_SUITE("lowered") {
         [] {
           UOp i = range(0, index(24), Role::Loop), k = range(1, index(20), Role::Reduce);
           auto number = [](double v) { return constant(DType::f32, v); };
-          UOp a = read(param(1, DType::f32, 480), i * 20 + k), b = read(param(2, DType::f32, 24), i);
+          UOp a = read(param(1, DType::f32, 480), i * 20 + k);
+          UOp b = read(param(2, DType::f32, 24), i);
           UOp rare = lt(a, number(-4)), shared = (a + number(3)) * a;
           UOp first = where_rarely(rare, shared * number(2), a);
           UOp second = where_rarely(rare, shared + b * b, b);
