@@ -268,22 +268,28 @@ std::string cannot_block(UOp reduce) {
   return "";
 }
 
+// Whether the memory of this place is accessed at another one.
+bool reads_elsewhere(std::span<const UOp> order, UOp place) {
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Index) && n->src(0) == place->src(0) && n != place;
+  });
+}
+
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  if (body->nsrc > 1) return refuse(refused, "several outputs");
-  UOp stored = body->src(0)->src(0);
-  for (UOp n : toposort(body)) {
-    if (n->is(Op::Index) && n->src(0) == stored->src(0)->src(0) && n != stored->src(0))
-      return refuse(refused, "the output is read too");
+  const std::vector<UOp> order = toposort(body);
+  for (UOp n : order)
     for (uint32_t i = 0; i < n->nsrc; ++i) {
       UOp s = n->src(i);
       if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
       if (!n->is(Op::Stage) && !n->is(Op::Store))
         return refuse(refused, "the sum is not what is stored");
+      if (n->is(Op::Store) && body->nsrc > 1) return refuse(refused, "several outputs");
+      if (n->is(Op::Store) && reads_elsewhere(order, n->src(0)))
+        return refuse(refused, "the output is read too");
       if (std::string why = cannot_block(s); !why.empty()) return refuse(refused, why);
     }
-  }
   UOp b = range(range_slot(r), r->src(0), Role::Block);
   return RangeChange(r, b, {b}, {}).run(body);
 }

@@ -39,6 +39,7 @@ class Contraction {
     if (!view_.row) return false;
     if (!view_.direct) return keep_sums();
     choose_blocks();
+    if (needs_place_for_sums() && keep_sums()) return true;
     cut();
     stage();
     return true;
@@ -63,9 +64,19 @@ class Contraction {
   static int64_t size(UOp r) { return Sketch::size(r); }
   static int64_t stride(UOp position, UOp r) { return stride_of(position, r).value_or(0); }
 
+  // Whatever is made of the sum is stored at one place, maybe of several memories.
+  bool stores_alike() const {
+    UOp first = s_.body->src(0);
+    for (Node* end : s_.body->src()) {
+      if (!std::ranges::equal(end->src().subspan(1), first->src().subspan(1))) return false;
+      if (UOp(end)->src(0)->src(0)->src(1) != first->src(0)->src(0)->src(1)) return false;
+    }
+    return true;
+  }
+
   // One sum, of values made of two reads.
   bool find_product() {
-    if (!s_.sum || s_.body->nsrc != 1) return false;
+    if (!s_.sum || !stores_alike()) return false;
     bytes_ = std::max<int64_t>(4, size_of(s_.sum->dtype));
     for (const Access& a : s_.accesses) {
       if (a.store && !s_.sum_stage) result_ = a.position;
@@ -166,12 +177,24 @@ class Contraction {
     v = best;
   }
 
-  // The result lies along another axis than the lanes: it is kept along the lanes, then copied.
-  bool keep_sums() {
-    Sketch trial = s_;
+  // All sums fit beside what they are made of.
+  bool sums_fit() const {
     int64_t count = 1;
     for (UOp r : axes_) count *= size(r);
-    const bool whole = count * bytes_ <= target_.l2_bytes / 2;
+    return count * bytes_ <= target_.l2_bytes / 2;
+  }
+
+  // Blocks of the reduce are wanted, and the outputs cannot hold the sums between them.
+  bool needs_place_for_sums() const {
+    if (!(block_depth_ || block_axis_) || s_.sum_stage || !sums_fit()) return false;
+    return s_.body->nsrc > 1 || s_.body->src(0)->src(0)->src(1) != s_.sum;
+  }
+
+  // The result lies along another axis than the lanes, or more is made of it between blocks: it is
+  // kept along the lanes, then copied.
+  bool keep_sums() {
+    Sketch trial = s_;
+    const bool whole = sums_fit();
     std::vector<int> over, outside;
     for (UOp r : axes_)
       if (r != view_.row && r != view_.column) (whole ? over : outside).push_back(range_slot(r));
@@ -209,7 +232,11 @@ class Contraction {
       across = moved(across);
       if (along >= 0) along = moved(along);
     }
-    if (along < 0 || along == across) return;
+    if (along < 0) return;
+    if (along == across) {
+      s.split(along, target_.vector_bytes / bytes_, Role::Lane);
+      return;
+    }
     const int64_t length = size(s.range_of(along)), width = size(s.range_of(across));
     int64_t lanes = target_.vector_bytes / bytes_;
     while (lanes > 2 && lanes / 2 >= length) lanes /= 2;

@@ -201,6 +201,8 @@ struct Under {
 Under under(UOp node);
 // Whether it is a buffer or movement of one.
 bool is_leaf(UOp value);
+// The reduce whose fold a reduce continues: the two become one loop nest. Empty: none.
+UOp continued(UOp reduce);
 // Whether it is a cast to a longer dtype: what is below is the cheaper one to store.
 bool widens(UOp n);
 // Whether all who use the value that a Store writes can find it in the buffer.
