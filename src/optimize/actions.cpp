@@ -26,7 +26,7 @@ std::string to_string(const Action& a) {
   out += a.kind == Action::Stage && a.slot == Action::kSum ? "sum" : text(a.slot);
   if (has_amount(a.kind)) out += text(" ", a.amount);
   if (a.kind == Action::Split) out += text(" ", name(a.role));
-  for (int slot : a.over) out += text(" ", slot);
+  for (int slot : a.over) out += slot < 0 ? text("+", ~slot) : text(" ", slot);
   return out;
 }
 
@@ -52,7 +52,11 @@ std::vector<Action> parse_actions(std::string_view given) {
     if (ok && has_amount(a.kind)) ok = static_cast<bool>(words >> a.amount);
     if (ok && a.kind == Action::Split)
       ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
-    for (int slot; ok && has_list(a.kind) && words >> slot;) a.over.push_back(slot);
+    for (int slot; ok && has_list(a.kind) && words >> slot;) {
+      a.over.push_back(slot);
+      while (a.kind == Action::Stage && words.peek() == '+' && words.get() && words >> slot)
+        a.over.push_back(~slot);
+    }
     if (ok && has_list(a.kind)) ok = words.eof() && !a.over.empty();
     std::string rest;
     check(ok && !(words >> rest), "[actions] cannot read '", line,
@@ -314,7 +318,8 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
       return refuse(refused, text("the gate depends on range ", range_slot(g)));
   }
   UOp some = range(range_slot(r), where(gate, r->src(0), index(0)), Role::Reduce);
-  std::pair<UOp, UOp> within[] = {{r, some}};
+  std::vector<std::pair<UOp, UOp>> within{{r, some}};
+  for (UOp holds : conjuncts(gate)) within.emplace_back(holds, truth(true));
   std::vector<UOp> src{substitute(simplify_given(value->src(1), gate), within)};
   for (Node* s : reduce->src().subspan(1)) src.push_back(UOp(s) == r ? some : UOp(s));
   std::pair<UOp, UOp> whole[] = {{reduce, make(Op::Reduce, reduce->dtype, src, reduce->arg)}};
