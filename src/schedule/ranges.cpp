@@ -137,10 +137,15 @@ class Assigner {
     return products > target_.launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
   }
 
-  // Whether the kernel has further loops, over which the value is repeated.
-  static bool has_more_loops(const KernelDraft& k, const Request& r) {
-    return static_cast<size_t>(std::ranges::count_if(
-               r.position, [](UOp p) { return !is_const(p); })) < k.ranges.size();
+  // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
+  // tiled: a sum of products beside loops that are not its own.
+  bool disturbs(UOp n, const Request& r) const {
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+    if (r.folded_by == static_cast<Op>(n->ints(0))) return false;
+    if (k.sums_products) return true;
+    if (!sums_products(n)) return false;
+    const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
+    return k.reduce_slots || static_cast<size_t>(axes) < k.ranges.size();
   }
 
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
@@ -150,7 +155,7 @@ class Assigner {
     if (work < target_.launch_cost) return false;
     for (const Request& r : e.requests) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      if (sums_products(n) && has_more_loops(k, r)) return true;
+      if (disturbs(n, r)) return true;
       bool merges = r.folded_by == static_cast<Op>(n->ints(0));
       if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
       if (elements < 4 * target_.threads && iterations(r) > elements && !merges) return true;
@@ -453,7 +458,7 @@ class Assigner {
         continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
-      if (sums_products(n) && has_more_loops(k, r)) continue;
+      if (n->is(Op::Reduce) && disturbs(n, r)) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;
@@ -559,6 +564,7 @@ class Assigner {
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
+      kernel_of(r).sums_products |= sums_products(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = static_cast<Op>(n->ints(0));
       asked.scope = hoisted_scope(r);
