@@ -480,27 +480,6 @@ class Contraction {
   }
 };
 
-// Loops of the sum as memory lies, the longest steps outside; ranges that a gate depends on before
-// all others, so that these can be skipped.
-void order_reduces(Sketch& s) {
-  if (!s.sum || s.reduces.size() < 2) return;
-  UOp value = s.sum->src(0);
-  const uint64_t gate = value->is(Op::Where) ? value->src(0)->ranges : 0;
-  auto steps = [&](UOp r) {
-    int64_t sum = 0;
-    for (const Access& a : s.accesses)
-      if (!a.store && a.nest) sum += std::llabs(stride_of(a.position, r).value_or(0));
-    return std::pair((gate & r->ranges) != 0, sum);
-  };
-  std::vector<UOp> nest = s.reduces;
-  std::ranges::stable_sort(nest, std::greater(), steps);
-  if (nest == s.reduces) return;
-  std::vector<int> rest;
-  for (UOp r : nest)
-    if (r != nest[0]) rest.push_back(range_slot(r));
-  s.act({Action::Order, range_slot(nest[0]), 0, Role::Loop, rest});
-}
-
 // A gate on products need not be tried for each of them if a long loop does not change it.
 void skip_gates(Sketch& s) {
   if (!s.sum || !s.sum->src(0)->is(Op::Where)) return;
@@ -514,7 +493,7 @@ void skip_gates(Sketch& s) {
 
 bool tile_contraction(Sketch& sketch) {
   Sketch trial = sketch;
-  order_reduces(trial);
+  order_reduces(trial, true);
   skip_gates(trial);
   if (!Contraction(trial).run()) return false;
   sketch.take(trial);

@@ -18,6 +18,7 @@ class Chooser : Sketch {
   std::vector<Action> run() {
     merge_ranges();
     if (!tile_contraction(*this) && !transpose_squares()) {
+      order_reduces(*this, false);
       choose_lanes();
       if (!sweep_rows()) choose_tile();
     }
@@ -40,12 +41,24 @@ class Chooser : Sketch {
   }
 
   void merge_ranges() {
-    for (bool again = true; again;) {
-      again = false;
-      for (auto* list : {&outputs, &reduces})
-        for (size_t i = 0; i + 1 < list->size() && !again; ++i)
-          again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1])});
-    }
+    while (merge_one(outputs) || merge_one(reduces)) {}
+  }
+
+  bool merge_one(const std::vector<UOp>& list) {
+    for (UOp a : list)
+      for (UOp b : list)
+        if (a != b && may_follow(a, b) &&
+            act({Action::Merge, range_slot(a), range_slot(b)}))
+          return true;
+    return false;
+  }
+
+  // Whether, as far as positions are linear, one step of a is all steps of b.
+  bool may_follow(UOp a, UOp b) const {
+    return std::ranges::all_of(accesses, [&](const Access& at) {
+      const std::optional<int64_t> outer = stride_of(at.position, a), inner = stride_of(at.position, b);
+      return !outer || !inner || *outer == *inner * size(b);
+    });
   }
 
   int64_t lanes() const {
