@@ -251,22 +251,38 @@ class Chooser : Sketch {
     if (work < 32768) return;
     UOp best;
     for (UOp r : outputs)
-      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads) &&
-          !repeats_stages(r)) {
+      if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
+          !repeats_stages(r, false) && !repeats_stages(r, true)) {
         best = !best || size(r) > size(best) ? r : best;
-        if (size(best) >= 4 * target.threads) break;
+        if (size(best) >= most_chunks()) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
+    else thread_chunks();
   }
+
+  int64_t most_chunks() const { return 4 * target.threads; }
 
   // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
   // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
-  bool repeats_stages(UOp r) const {
-    for (UOp n : toposort(body)) {
-      if (!n->is(Op::Stage) || (n->ranges & r->ranges)) continue;
-      if (n == sum_stage || size(r) > 4 * target.threads) return true;
-    }
+  bool repeats_stages(UOp r, bool sums) const {
+    for (UOp n : toposort(body))
+      if (n->is(Op::Stage) && !(n->ranges & r->ranges) && (n == sum_stage) == sums) return true;
     return false;
+  }
+
+  // A loop in so few equal parts that each may pack for itself.
+  void thread_chunks() {
+    for (UOp r : outputs) {
+      int64_t chunks = most_chunks();
+      while (chunks > 1 && size(r) % chunks) --chunks;
+      if (chunks < target.threads || repeats_stages(r, true)) continue;
+      Sketch trial = *this;
+      if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
+          !trial.act({Action::Thread, range_slot(r), 0, Role::Loop}))
+        continue;
+      take(trial);
+      return;
+    }
   }
 };
 

@@ -59,6 +59,18 @@ int Sketch::split(int slot, int64_t amount, Role role) {
   return act({Action::Split, slot, amount, role}) ? inner : -1;
 }
 
+bool Sketch::cut_in_place(int slot, int64_t amount) {
+  const int inner = split(slot, amount, Role::Loop);
+  std::vector<int> nest;
+  for (UOp r : outputs) {
+    if (range_slot(r) != inner) nest.push_back(range_slot(r));
+    if (range_slot(r) == slot) nest.push_back(inner);
+  }
+  if (inner < 0 || nest.empty()) return false;
+  const std::vector<int> rest(nest.begin() + 1, nest.end());
+  return rest.empty() || act({Action::Order, nest[0], 0, Role::Loop, rest});
+}
+
 void order_reduces(Sketch& s, bool longest_inside) {
   if (!s.sum || s.reduces.size() < 2) return;
   UOp value = s.sum->src(0);

@@ -29,6 +29,8 @@ struct Sketch {
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
+  // An output loop becomes two of which the inner one takes its place among the others.
+  bool cut_in_place(int slot, int64_t amount);
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
