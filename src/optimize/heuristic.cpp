@@ -67,11 +67,13 @@ class Chooser : Sketch {
     return std::max<int64_t>(1, target.vector_bytes / std::max<int64_t>(widest, 4));
   }
 
-  // How well vectors along r meet memory: -1 if some access would be scattered.
-  int lane_score(UOp r) const {
+  // How well vectors along r meet memory: -1 if some access would be scattered. Lanes may step over
+  // two where the neighbours belong to `pair`: then two vectors are taken apart.
+  int lane_score(UOp r, UOp pair = {}) const {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = stride_of(a.position, r);
+      if (pair && stride == 2 && stride_of(a.position, pair) == 1) stride = 1;
       if (!stride || (*stride != 0 && *stride != 1)) return -1;
       score += static_cast<int>(*stride) * (a.store ? 2 : 1);
     }
@@ -88,28 +90,52 @@ class Chooser : Sketch {
   // One vector axis for every nest that shares no value with another one's.
   void choose_lanes() {
     while (choose_lane()) {}
+    if (lanes_.empty()) choose_paired_lane();
+  }
+
+  // Lanes over every other element, and both of two neighbours at a time.
+  void choose_paired_lane() {
+    for (auto* list : {&outputs, &reduces})
+      for (UOp pair : *list)
+        for (UOp r : outputs) {
+          if (r == pair || size(pair) != 2 || lane_score(r, pair) <= 0) continue;
+          const int64_t width = best_width(r).first;
+          const Role role = list == &outputs ? Role::Upcast : Role::Unroll;
+          Sketch trial = *this;
+          if (width < 4 || trial.split(range_slot(pair), 2, role) < 0) continue;
+          const int lane = trial.split(range_slot(r), width, Role::Lane);
+          if (lane < 0) continue;
+          take(trial);
+          lanes_.push_back(lane);
+          return;
+        }
+  }
+
+  // The width of vectors along r, of equals the narrowest, and its speed.
+  std::pair<int64_t, double> best_width(UOp r) const {
+    std::pair<int64_t, double> best{0, 0};
+    for (int64_t w = lanes(); w >= 2; w /= 2)
+      if (const double speed = lane_speed(size(r), w); speed >= best.second) best = {w, speed};
+    return best;
   }
 
   bool choose_lane() {
     const uint64_t beside = beside_lanes();
     UOp best;
-    int64_t best_width = 0;
+    int64_t width = 0;
     double best_speed = 1.5;
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
         if (r->ranges & beside) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
-        for (int64_t w = lanes(); w >= 2; w /= 2) {
-          double speed = lane_speed(size(r), w) * (1 + 0.01 * score);
-          // Of equals on one axis the narrowest.
-          if (speed > best_speed || (best == r && speed == best_speed))
-            best = r, best_width = w, best_speed = speed;
-        }
+        const auto [width_here, alone] = best_width(r);
+        const double speed = alone * (1 + 0.01 * score);
+        if (speed > best_speed) best = r, width = width_here, best_speed = speed;
       }
     if (!best) return false;
     lanes_.push_back(next_slot());
-    return act({Action::Split, range_slot(best), best_width, Role::Lane});
+    return act({Action::Split, range_slot(best), width, Role::Lane});
   }
 
   int64_t largest_factor(int64_t n, std::initializer_list<int64_t> wanted) const {

@@ -101,6 +101,18 @@ class Expander {
     return -1;
   }
 
+  // The axis of two neighbours where lanes step over two; -1: none.
+  int paired_axis(const Access& a, TileSet open) {
+    if (!is_vector(open) || !a.lane_step_known || a.lane_step != 2) return -1;
+    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
+    const Steps& steps = tiles_.steps(a.position);
+    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
+      const int t = std::countr_zero(rest);
+      if (steps.of(t) == 1 && tiles_.extent(t) == 2) return t;
+    }
+    return -1;
+  }
+
   // ---- what is needed, from the last statement to the first
 
   void need(UOp u, TileSet open, int lanes) {
@@ -143,8 +155,9 @@ class Expander {
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
     Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
-    const bool whole = is_contiguous(a) || transposed_axis(a, tiles_.of(u)) >= 0 ||
-                       transposed_axis(without_gate(a), tiles_.of(u)) >= 0;
+    const TileSet all = tiles_.of(u);
+    const bool whole = is_contiguous(a) || paired_axis(a, all) >= 0 ||
+                       transposed_axis(a, all) >= 0 || transposed_axis(without_gate(a), all) >= 0;
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
@@ -369,8 +382,70 @@ class Expander {
     });
   }
 
+  // ---- pairs: element 2 l + t of a stretch of two vectors belongs to lane l at position t
+
+  std::vector<int> lanes_from(int lanes, int (*from)(int lane, int lanes, int which), int which) {
+    std::vector<int> list;
+    for (int l = 0; l < lanes; ++l) list.push_back(from(l, lanes, which));
+    return list;
+  }
+
+  // The gate of one of the two vectors.
+  std::optional<Value> pair_gate(const std::optional<Value>& gate, int vector) {
+    if (!gate || gate->lanes == 1) return gate;
+    auto from = [](int l, int lanes, int v) { return (v * lanes + l) / 2; };
+    return writer_.shuffle(*gate, *gate, lanes_from(gate->lanes, from, vector));
+  }
+
+  // Calls step with the points of all but the axis.
+  template <class Step>
+  void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
+    Point at = tiles_.origin();
+    std::vector<std::string> addresses;
+    do {
+      Place places[] = {place(a, at, {}, addresses), place(a, at, {}, addresses)};
+      places[1].offset += a.lanes;
+      step(at, places, gate_value(a, at));
+    } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
+  }
+
+  void load_pairs(const Access& a, int axis, Form& f) {
+    f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
+    for_pairs(a, f.open, axis,
+              [&](Point at, const Place* places, const std::optional<Value>& gate) {
+      Value halves[2];
+      for (int v = 0; v < 2; ++v) {
+        const std::optional<Value> one = pair_gate(gate, v);
+        halves[v] = writer_.load(places[v], a.lanes, one ? &*one : nullptr);
+      }
+      auto from = [](int l, int, int t) { return 2 * l + t; };
+      for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
+        f.values[static_cast<size_t>(tiles_.rank(f.open, at))] =
+            writer_.shuffle(halves[0], halves[1], lanes_from(a.lanes, from, t));
+    });
+  }
+
+  void store_pairs(const Access& a, int axis, UOp u) {
+    for_pairs(a, tiles_.of(u), axis,
+              [&](Point at, const Place* places, const std::optional<Value>& gate) {
+      Value pair[2];
+      for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
+        pair[t] = whole_value(u->src(1), at, a.lanes);
+      auto from = [](int l, int lanes, int v) {
+        const int element = v * lanes + l;
+        return element % 2 * lanes + element / 2;
+      };
+      for (int v = 0; v < 2; ++v) {
+        const std::optional<Value> one = pair_gate(gate, v);
+        writer_.store(places[v], writer_.shuffle(pair[0], pair[1], lanes_from(a.lanes, from, v)),
+                      one ? &*one : nullptr);
+      }
+    });
+  }
+
   void write_load(UOp u, Form& f) {
     const Access a = access(u, u->src(0), gate_of(u, 1));
+    if (const int axis = paired_axis(a, f.open); axis >= 0) return load_pairs(a, axis, f);
     if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
@@ -417,6 +492,7 @@ class Expander {
 
   void write_to_memory(UOp u, const Access& a) {
     const TileSet all = tiles_.of(u);
+    if (const int axis = paired_axis(a, all); axis >= 0) return store_pairs(a, axis, u);
     if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
