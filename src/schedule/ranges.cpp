@@ -142,10 +142,9 @@ class Assigner {
   bool disturbs(UOp n, const Request& r) const {
     const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
     if (r.folded_by == static_cast<Op>(n->ints(0))) return false;
-    if (k.sums_products) return true;
-    if (!sums_products(n)) return false;
+    if (!sums_products(n)) return k.sums_products;
     const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
-    return k.reduce_slots || static_cast<size_t>(axes) < k.ranges.size();
+    return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
   }
 
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
