@@ -54,8 +54,10 @@ std::vector<Action> parse_actions(std::string_view given) {
       ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
     for (int slot; ok && has_list(a.kind) && words >> slot;) {
       a.over.push_back(slot);
-      while (a.kind == Action::Stage && words.peek() == '+' && words.get() && words >> slot)
+      while (a.kind == Action::Stage && words.peek() == '+' && words.get()) {
+        ok = ok && static_cast<bool>(words >> slot) && slot >= 0;
         a.over.push_back(~slot);
+      }
     }
     if (ok && has_list(a.kind)) ok = words.eof() && !a.over.empty();
     std::string rest;

@@ -122,7 +122,7 @@ int64_t furthest(UOp position) {
 
 // A read never leaves its memory, and where it happens it happens for all positions of the ranges
 // that are not joined: the stretch is as long as what the memory has beyond the furthest of these.
-bool measure(Axis& axis, UOp read, std::string* refused) {
+bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   auto no = [&](const char* why) { return refuse(refused, why), false; };
   if (!read) return no("sums have no ranges to join");
   const Gated position = split_gate(read->src(1));
@@ -139,8 +139,8 @@ bool measure(Axis& axis, UOp read, std::string* refused) {
     axis.rest = axis.rest + r * -strides.back();
   }
   axis.rest = simplify(axis.rest);
-  for (UOp r : open_ranges(axis.rest))
-    if (r->src(0)->ranges & ~joined) return no("the extent of another loop depends on others");
+  for (UOp r : ranges.all)
+    if (r->src(0)->ranges & ~joined) return no("the extent of a loop depends on other ranges");
   const int64_t far = furthest(axis.rest), places = read->src(0)->ints(1) - far;
   if (far < 0 || places < 1) return no("joined ranges do not move over one stretch of memory");
   axis.size = (places - 1) / axis.step + 1;
@@ -163,6 +163,41 @@ bool stands_outside(UOp value, std::span<const UOp> over, uint64_t slots, std::s
   return true;
 }
 
+UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64_t size,
+               int next_slot) {
+  UOp place = index(0), position = index(0), value = staged.value, moved = staged.read;
+  std::vector<std::pair<UOp, UOp>> copies;
+  std::vector<UOp> src{value, place};
+  int64_t step = size;
+  uint64_t joined = 0;
+  for (const Axis& axis : axes) {
+    const Role role = axis.joined() ? Role::Loop : copied_role(range_role(axis.ranges[0]));
+    UOp copy = range(next_slot++, index(axis.size), role);
+    src.push_back(copy);
+    step /= axis.size;
+    place = place + copy * step;
+    position = position + axis.at * step;
+    if (!axis.joined()) {
+      copies.emplace_back(axis.ranges[0], copy);
+      continue;
+    }
+    for (UOp r : axis.ranges) joined |= r->ranges;
+    moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
+  }
+  auto kept = [&](UOp of) {
+    std::pair<UOp, UOp> map[] = {{staged.read, moved}};
+    return simplify(substitute(joined ? substitute(of, map) : of, copies));
+  };
+  src[0] = kept(value);
+  // What else is made of the read may depend on joined ranges in other ways.
+  if (src[0]->ranges & joined) src[0] = kept(value = staged.read);
+  src[1] = place;
+  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
+  UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));
+  std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
+  return simplify(substitute(body, map));
+}
+
 }  // namespace
 
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
@@ -181,43 +216,11 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
     return refuse(refused, "one axis of joined ranges at most");
   int64_t size = 1;
   for (Axis& axis : axes) {
-    if (axis.joined() && !measure(axis, staged.read, refused)) return {};
+    if (axis.joined() && !measure(axis, staged.read, ranges, refused)) return {};
     size *= axis.size;
     if (size > kMostElements) return refuse(refused, "too much memory");
   }
-
-  UOp place = index(0), position = index(0), value = staged.value;
-  std::vector<std::pair<UOp, UOp>> copies;
-  std::vector<UOp> src{value, place};
-  int64_t step = size, slot = ranges.next_slot;
-  uint64_t joined = 0;
-  for (const Axis& axis : axes) {
-    const Role role = axis.joined() ? Role::Loop : copied_role(range_role(axis.ranges[0]));
-    UOp copy = range(static_cast<int>(slot++), index(axis.size), role);
-    src.push_back(copy);
-    step /= axis.size;
-    place = place + copy * step;
-    position = position + axis.at * step;
-    if (!axis.joined()) {
-      copies.emplace_back(axis.ranges[0], copy);
-      continue;
-    }
-    for (UOp r : axis.ranges) joined |= r->ranges;
-    UOp moved = make(Op::Index, staged.read->dtype,
-                     {staged.read->src(0), axis.rest + copy * axis.step});
-    std::pair<UOp, UOp> map[] = {{staged.read, moved}};
-    value = substitute(value, map);
-  }
-  src[0] = simplify(substitute(value, copies));
-  src[1] = place;
-  if (src[0]->ranges & joined)
-    return refuse(refused, "more than the read depends on joined ranges");
-  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
-  UOp stage = make(Op::Stage, staged.value->dtype, src, Arg::of(intern_arg(ints)));
-  std::pair<UOp, UOp> map[] = {
-      {staged.value, make(Op::Index, staged.value->dtype, {stage, position})}
-  };
-  return simplify(substitute(body, map));
+  return with_stage(body, staged, axes, size, ranges.next_slot);
 }
 
 }  // namespace mote
