@@ -382,64 +382,56 @@ class Expander {
     });
   }
 
-  // ---- pairs: element 2 l + t of a stretch of two vectors belongs to lane l at position t
+  // ---- pairs: element 2 l + t of a stretch of two vectors is lane l at position t
 
-  std::vector<int> lanes_from(int lanes, int (*from)(int lane, int lanes, int which), int which) {
-    std::vector<int> list;
-    for (int l = 0; l < lanes; ++l) list.push_back(from(l, lanes, which));
-    return list;
+  template <class From>
+  Value picked(const Value& a, const Value& b, const From& from) {
+    std::vector<int> lanes;
+    for (int l = 0; l < a.lanes; ++l) lanes.push_back(from(l));
+    return writer_.shuffle(a, b, lanes);
   }
 
-  // The gate of one of the two vectors.
-  std::optional<Value> pair_gate(const std::optional<Value>& gate, int vector) {
-    if (!gate || gate->lanes == 1) return gate;
-    auto from = [](int l, int lanes, int v) { return (v * lanes + l) / 2; };
-    return writer_.shuffle(*gate, *gate, lanes_from(gate->lanes, from, vector));
-  }
-
-  // Calls step with the points of all but the axis.
+  // Calls step for each of the two vectors of every pair, `at` being the pair's first position.
   template <class Step>
   void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
     Point at = tiles_.origin();
     std::vector<std::string> addresses;
     do {
-      Place places[] = {place(a, at, {}, addresses), place(a, at, {}, addresses)};
-      places[1].offset += a.lanes;
-      step(at, places, gate_value(a, at));
+      const std::optional<Value> gate = gate_value(a, at);
+      Place there = place(a, at, {}, addresses);
+      for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
+        std::optional<Value> one = gate;
+        if (gate && gate->lanes > 1)
+          one = picked(*gate, *gate, [&](int l) { return (v * a.lanes + l) / 2; });
+        step(at, v, there, one ? &*one : nullptr);
+      }
     } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
 
   void load_pairs(const Access& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
-    for_pairs(a, f.open, axis,
-              [&](Point at, const Place* places, const std::optional<Value>& gate) {
-      Value halves[2];
-      for (int v = 0; v < 2; ++v) {
-        const std::optional<Value> one = pair_gate(gate, v);
-        halves[v] = writer_.load(places[v], a.lanes, one ? &*one : nullptr);
+    Value first;
+    for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value loaded = writer_.load(there, a.lanes, gate);
+      if (v == 0) {
+        first = loaded;
+        return;
       }
-      auto from = [](int l, int, int t) { return 2 * l + t; };
       for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
         f.values[static_cast<size_t>(tiles_.rank(f.open, at))] =
-            writer_.shuffle(halves[0], halves[1], lanes_from(a.lanes, from, t));
+            picked(first, loaded, [&](int l) { return 2 * l + t; });
     });
   }
 
   void store_pairs(const Access& a, int axis, UOp u) {
-    for_pairs(a, tiles_.of(u), axis,
-              [&](Point at, const Place* places, const std::optional<Value>& gate) {
-      Value pair[2];
-      for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
-        pair[t] = whole_value(u->src(1), at, a.lanes);
-      auto from = [](int l, int lanes, int v) {
-        const int element = v * lanes + l;
-        return element % 2 * lanes + element / 2;
-      };
-      for (int v = 0; v < 2; ++v) {
-        const std::optional<Value> one = pair_gate(gate, v);
-        writer_.store(places[v], writer_.shuffle(pair[0], pair[1], lanes_from(a.lanes, from, v)),
-                      one ? &*one : nullptr);
-      }
+    for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value even = whole_value(u->src(1), at, a.lanes);
+      ++at[static_cast<size_t>(axis)];
+      const Value odd = whole_value(u->src(1), at, a.lanes);
+      writer_.store(there, picked(even, odd, [&](int l) {
+                      const int element = v * a.lanes + l;
+                      return element % 2 * a.lanes + element / 2;
+                    }), gate);
     });
   }
 
