@@ -72,7 +72,8 @@ TEST_SUITE("actions") {
         "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
         "block 2", "split 2 2 unroll; block 2; order 2 0",
         "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
-        "stage 1 0 2", "stage 1 0+2", "split 2 4 reduce; stage 2 1 2+3", "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
+        "stage 1 0 2", "stage 1 0+2", "split 2 4 reduce; stage 2 1 2+3",
+        "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
         "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
         "split 1 4 lane; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; block 2; "
         "order 2 0; stage 2 1 6 4 3; stage 1 2 6 5",

@@ -56,7 +56,8 @@ class Chooser : Sketch {
   // Whether, as far as positions are linear, one step of a is all steps of b.
   bool may_follow(UOp a, UOp b) const {
     return std::ranges::all_of(accesses, [&](const Access& at) {
-      const std::optional<int64_t> outer = stride_of(at.position, a), inner = stride_of(at.position, b);
+      const std::optional<int64_t> outer = stride_of(at.position, a);
+      const std::optional<int64_t> inner = stride_of(at.position, b);
       return !outer || !inner || *outer == *inner * size(b);
     });
   }

@@ -84,7 +84,8 @@ void order_reduces(Sketch& s, bool longest_inside) {
   std::vector<UOp> nest = s.reduces;
   std::ranges::stable_sort(nest, std::greater(), steps);
   auto longest = std::ranges::max_element(nest, {}, Sketch::size);
-  if (longest_inside && !steps(*longest).first && Sketch::size(*longest) > Sketch::size(nest.back()))
+  const bool longer = Sketch::size(*longest) > Sketch::size(nest.back());
+  if (longest_inside && longer && !steps(*longest).first)
     std::rotate(longest, longest + 1, nest.end());
   if (nest == s.reduces) return;
   std::vector<int> rest;

@@ -36,8 +36,9 @@ struct Sketch {
   static int64_t size(UOp r) { return most_positions(r); }
 };
 
-// The loops of the only reduce as memory lies, the longest steps outside; ranges that a gate depends
-// on before all others, so that these can be skipped; the longest one inside all others if asked.
+// The loops of the only reduce as memory lies, the longest steps outside; ranges that a gate
+// depends on before all others, so that these can be skipped; the longest one inside all others if
+// asked.
 void order_reduces(Sketch& sketch, bool longest_inside);
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.

@@ -30,20 +30,19 @@ double fold_count(UOp reduce) {
 }
 
 // Whether readers find the value in memory, as far as can be told before all is decided.
-static bool will_be_stored(const Node* n, const Bounds& bounds) {
-  return bounds.forced[n->id] || (n->op == Op::Reduce && fold_count(UOp(const_cast<Node*>(n))) > 16);
+static bool will_be_stored(UOp n, const Bounds& bounds) {
+  return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > 16);
 }
 
-void Costs::add_parts(const Node* s, const Bounds& bounds, const Target& target) {
-  UOp n(const_cast<Node*>(s));
-  const Part read[] = {{s->id, {target.load_cost, count(n) * size_of(s->dtype)}}};
+void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {
+  const Part read[] = {{s->id, {target.load_cost, count(s) * size_of(s->dtype)}}};
   const std::span<const Part> more = will_be_stored(s, bounds) ? read : parts_[s->id];
   union_.clear();
   std::ranges::set_union(joined_, more, std::back_inserter(union_), {}, &Part::id, &Part::id);
   std::swap(joined_, union_);
 }
 
-// The cost of n is that of the parts joined so far and its own; `whole`: it is one part from now on.
+// The cost of n is that of the parts joined so far and its own; `whole`: it is one part from here.
 void Costs::keep(UOp n, bool whole, Cost alone) {
   constexpr size_t kMostParts = 32;
   Cost all = alone;
@@ -60,7 +59,7 @@ void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
   if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy))
     return keep(n, true, {target.load_cost, count(n) * size_of(n->dtype)});
   for (Node* s : n->src())
-    if (s->shape) add_parts(s, bounds, target);
+    if (s->shape) add_parts(UOp(s), bounds, target);
   double each = 0, bytes = 0;
   for (const Part& p : joined_) each += p.cost.each, bytes += p.cost.bytes;
   auto as_whole = [&](double whole_each, double whole_bytes) {

@@ -30,7 +30,7 @@ class Costs {
     Cost cost;
   };
   void weigh(UOp n, const Bounds& bounds, const Target& target);
-  void add_parts(const Node* source, const Bounds& bounds, const Target& target);
+  void add_parts(UOp source, const Bounds& bounds, const Target& target);
   void keep(UOp n, bool whole, Cost alone);
 
   std::vector<Cost> by_id_;

@@ -56,8 +56,8 @@ Tensor seen_through(const Tensor& x, const Windows& w, Number fill) {
   return make_value(seen, x).flatten(-spatial, -1);
 }
 
-// What each window sees, and the axes of positions within it. Windows that touch stay where they are
-// in memory: only their axes are cut.
+// What each window sees, and the axes of positions within it. Windows that touch stay where they
+// are in memory: only their axes are cut.
 struct Seen {
   Tensor values;
   Numbers inside;
