@@ -202,8 +202,11 @@ TEST_CASE("optim: clipped gradients are no reason to keep activations, flat or n
   MESSAGE("clipped: ", plain.report.kernels.size(), " kernels, flat ", flat.report.kernels.size(),
           "; temporaries and gradients ", plain.bytes, " and ", flat.bytes);
   CHECK(flat.report.kernels.size() < plain.report.kernels.size());
-  CHECK(flat.bytes <= plain.bytes);
-  CHECK(plain.bytes <= whole_step(false, false).bytes / 20 * 21);
+  // Where memory is fullest only some of the plain gradients exist, but all of the flat ones.
+  CHECK(flat.report.arena_bytes <= plain.report.arena_bytes);
+  const int64_t most = whole_step(false, false).bytes / 20 * 21;
+  CHECK(plain.bytes <= most);
+  CHECK(flat.bytes <= most);
 }
 
 TEST_CASE("optim: the parameters of a flat optimizer are views of one leaf") {

@@ -36,6 +36,14 @@ std::vector<int32_t> run(UOp body, int64_t m, int64_t n, int64_t k) {
   return c;
 }
 
+Target avx512() {
+  Target t = device("NULL").target();
+  t.threads = 1;
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  return t;
+}
+
 // Statements that a program executes.
 double executed(const Program& p) {
   double all = 0, times = 1;
@@ -64,7 +72,8 @@ TEST_SUITE("actions") {
         "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
         "block 2", "split 2 2 unroll; block 2; order 2 0",
         "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
-        "stage 1 0 2", "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
+        "stage 1 0 2", "stage 1 0+2", "split 2 4 reduce; stage 2 1 2+3",
+        "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
         "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
         "split 1 4 lane; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; block 2; "
         "order 2 0; stage 2 1 6 4 3; stage 1 2 6 5",
@@ -108,10 +117,10 @@ TEST_SUITE("actions") {
   TEST_CASE("lists print and parse back, and bad text is an error") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
-        "stage sum 3 1; skip 4; stream 0; split 4 16 lane";
+        "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
-                            "thread 0 1"})
+                            "thread 0 1", "stage 1 2+", "order 2+3"})
       CHECK_THROWS_AS(parse_actions(bad), Error);
   }
 
@@ -176,11 +185,10 @@ TEST_SUITE("actions") {
           "order 4 0");
   }
 
-  TEST_CASE("threads repeat no sum that is kept in memory") {
+  TEST_CASE("threads repeat no sum that is kept in memory, and packing a few times") {
     Arena arena;
     ArenaScope scope(arena);
-    Target target = device("NULL").target();
-    target.threads = 1;
+    Target target = avx512();
     // A convolution of small pictures: x(400, 128, 4, 4), w(128, 128, 3, 3), padded by 1.
     UOp n = range(0, index(400), Role::Loop), o = range(1, index(128), Role::Loop),
         y = range(2, index(4), Role::Loop), x = range(3, index(4), Role::Loop),
@@ -199,8 +207,73 @@ TEST_SUITE("actions") {
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
     const double alone = executed(lower(optimize(body, target), target));
     target.threads = 2;
-    const double shared = executed(lower(optimize(body, target), target));
-    CHECK(shared < 1.5 * alone);
+    const Program shared = lower(optimize(body, target), target);
+    CHECK(executed(shared) < 1.1 * alone);
+    CHECK(shared.threaded);
+  }
+
+  // A convolution of x(64, 32, 12, 12) with w(32, 32, 3, 3); of its sums `more` is stored too.
+  UOp convolution(bool more) {
+    UOp n = range(0, index(64), Role::Loop), o = range(1, index(32), Role::Loop),
+        y = range(2, index(10), Role::Loop), x = range(3, index(10), Role::Loop),
+        c = range(4, index(32), Role::Reduce), dy = range(5, index(3), Role::Reduce),
+        dx = range(6, index(3), Role::Reduce);
+    UOp over[] = {c, dy, dx};
+    UOp pixel = at(param(1, DType::f32, 64 * 4608), ((n * 32 + c) * 12 + y + dy) * 12 + x + dx);
+    UOp weight = at(param(2, DType::f32, 9216), ((o * 32 + c) * 3 + dy) * 3 + dx);
+    UOp sum = reduce_over(Op::Add, pixel * weight, over);
+    auto stored = [&](UOp memory, UOp value) {
+      UOp place = at(memory, ((n * 32 + o) * 10 + y) * 10 + x);
+      UOp store = make(Op::Store, DType::none, {place, value});
+      return make(Op::End, DType::none, {store, n, o, y, x});
+    };
+    std::vector<UOp> ends{stored(param(0, DType::f32, 64 * 3200), sum)};
+    if (more)
+      ends.push_back(stored(param(3, DType::boolean, 64 * 3200), lt(sum, constant(DType::f32, 0))));
+    return simplify(make(Op::Sink, DType::none, ends, Arg::of(intern_arg({}))));
+  }
+
+  TEST_CASE("a product is tiled whatever is made of its sums") {
+    Arena arena;
+    ArenaScope scope(arena);
+    const Target target = avx512();
+    const double one = executed(lower(optimize(convolution(false), target), target));
+    const double two = executed(lower(optimize(convolution(true), target), target));
+    CHECK(two < 1.05 * one);
+  }
+
+  // The gradient of a convolution's input: out[n, c, y, x] = sum of g[n, o, y - dy, x - dx] * w.
+  UOp input_gradient() {
+    UOp n = range(0, index(64), Role::Loop), c = range(1, index(32), Role::Loop),
+        y = range(2, index(12), Role::Loop), x = range(3, index(12), Role::Loop),
+        dy = range(4, index(3), Role::Reduce), dx = range(5, index(3), Role::Reduce),
+        o = range(6, index(32), Role::Reduce);
+    UOp over[] = {dy, dx, o};
+    UOp inside = logical_not(lt(y, dy)) & lt(y, dy + 10) & logical_not(lt(x, dx)) & lt(x, dx + 10);
+    UOp place = where(inside, ((n * 32 + o) * 10 + y + dy * -1) * 10 + x + dx * -1, invalid());
+    UOp product = at(param(1, DType::f32, 64 * 3200), place) *
+                  at(param(2, DType::f32, 9216), ((o * 32 + c) * 3 + dy) * 3 + dx);
+    UOp sum = reduce_over(Op::Add, where(inside, product, constant(DType::f32, 0)), over);
+    UOp to = at(param(0, DType::f32, 64 * 4608), ((n * 32 + c) * 12 + y) * 12 + x);
+    UOp store = make(Op::Store, DType::none, {to, sum});
+    UOp end = make(Op::End, DType::none, {store, n, c, y, x});
+    return simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
+  }
+
+  TEST_CASE("overlapping windows of far rows are packed, and no gate is left beside products") {
+    Arena arena;
+    ArenaScope scope(arena);
+    const Target target = avx512();
+    CHECK(to_string(choose_actions(input_gradient(), target)).find("stage 1 2+") !=
+          std::string::npos);
+    const Program p = lower(optimize(input_gradient(), target), target);
+    int reduces = 0, gated = 0;
+    for (Node* n : p.linear->src()) {
+      if (n->op == Op::Range) reduces += range_role(UOp(n)) == Role::Reduce;
+      if (n->op == Op::End) reduces -= range_role(UOp(n->sources[1])) == Role::Reduce;
+      gated += reduces && n->op == Op::Load && n->nsrc == 2;
+    }
+    CHECK(gated == 0);
   }
 
   TEST_CASE("a loop whose extent depends on others stays inside them") {
@@ -256,9 +329,14 @@ TEST_SUITE("actions") {
     CHECK(reason("stream 1") == "nothing is stored to 1");
     CHECK(reason("stage sum 2") == "the sum does not depend on all of these");
     CHECK(reason("stage 1 0 0") == "slot 0 twice");
+    CHECK(reason("stage sum 0+1") == "sums have no ranges to join");
+    CHECK(reason("stage 1 0+0") == "slot 0 twice");
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
     CHECK(refused == "the read depends on tile range 3 too");
+    UOp padded = apply(body, parse_actions("split 2 3 reduce")[0]);
+    CHECK(!apply(padded, parse_actions("stage 1 2+3")[0], &refused));
+    CHECK(refused == "the read has a gate");
   }
 }

@@ -18,6 +18,7 @@ class Chooser : Sketch {
   std::vector<Action> run() {
     merge_ranges();
     if (!tile_contraction(*this) && !transpose_squares()) {
+      order_reduces(*this, false);
       choose_lanes();
       if (!sweep_rows()) choose_tile();
     }
@@ -40,12 +41,25 @@ class Chooser : Sketch {
   }
 
   void merge_ranges() {
-    for (bool again = true; again;) {
-      again = false;
-      for (auto* list : {&outputs, &reduces})
-        for (size_t i = 0; i + 1 < list->size() && !again; ++i)
-          again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1])});
-    }
+    while (merge_one(outputs) || merge_one(reduces)) {}
+  }
+
+  bool merge_one(const std::vector<UOp>& list) {
+    for (UOp a : list)
+      for (UOp b : list)
+        if (a != b && may_follow(a, b) &&
+            act({Action::Merge, range_slot(a), range_slot(b)}))
+          return true;
+    return false;
+  }
+
+  // Whether, as far as positions are linear, one step of a is all steps of b.
+  bool may_follow(UOp a, UOp b) const {
+    return std::ranges::all_of(accesses, [&](const Access& at) {
+      const std::optional<int64_t> outer = stride_of(at.position, a);
+      const std::optional<int64_t> inner = stride_of(at.position, b);
+      return !outer || !inner || *outer == *inner * size(b);
+    });
   }
 
   int64_t lanes() const {
@@ -54,11 +68,13 @@ class Chooser : Sketch {
     return std::max<int64_t>(1, target.vector_bytes / std::max<int64_t>(widest, 4));
   }
 
-  // How well vectors along r meet memory: -1 if some access would be scattered.
-  int lane_score(UOp r) const {
+  // How well vectors along r meet memory: -1 if some access would be scattered. Lanes may step over
+  // two where the neighbours belong to `pair`: then two vectors are taken apart.
+  int lane_score(UOp r, UOp pair = {}) const {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = stride_of(a.position, r);
+      if (pair && stride == 2 && stride_of(a.position, pair) == 1) stride = 1;
       if (!stride || (*stride != 0 && *stride != 1)) return -1;
       score += static_cast<int>(*stride) * (a.store ? 2 : 1);
     }
@@ -75,28 +91,52 @@ class Chooser : Sketch {
   // One vector axis for every nest that shares no value with another one's.
   void choose_lanes() {
     while (choose_lane()) {}
+    if (lanes_.empty()) choose_paired_lane();
+  }
+
+  // Lanes over every other element, and both of two neighbours at a time.
+  void choose_paired_lane() {
+    for (auto* list : {&outputs, &reduces})
+      for (UOp pair : *list)
+        for (UOp r : outputs) {
+          if (r == pair || size(pair) != 2 || lane_score(r, pair) <= 0) continue;
+          const int64_t width = best_width(r).first;
+          const Role role = list == &outputs ? Role::Upcast : Role::Unroll;
+          Sketch trial = *this;
+          if (width < 4 || trial.split(range_slot(pair), 2, role) < 0) continue;
+          const int lane = trial.split(range_slot(r), width, Role::Lane);
+          if (lane < 0) continue;
+          take(trial);
+          lanes_.push_back(lane);
+          return;
+        }
+  }
+
+  // The width of vectors along r, of equals the narrowest, and its speed.
+  std::pair<int64_t, double> best_width(UOp r) const {
+    std::pair<int64_t, double> best{0, 0};
+    for (int64_t w = lanes(); w >= 2; w /= 2)
+      if (const double speed = lane_speed(size(r), w); speed >= best.second) best = {w, speed};
+    return best;
   }
 
   bool choose_lane() {
     const uint64_t beside = beside_lanes();
     UOp best;
-    int64_t best_width = 0;
+    int64_t width = 0;
     double best_speed = 1.5;
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
         if (r->ranges & beside) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
-        for (int64_t w = lanes(); w >= 2; w /= 2) {
-          double speed = lane_speed(size(r), w) * (1 + 0.01 * score);
-          // Of equals on one axis the narrowest.
-          if (speed > best_speed || (best == r && speed == best_speed))
-            best = r, best_width = w, best_speed = speed;
-        }
+        const auto [width_here, alone] = best_width(r);
+        const double speed = alone * (1 + 0.01 * score);
+        if (speed > best_speed) best = r, width = width_here, best_speed = speed;
       }
     if (!best) return false;
     lanes_.push_back(next_slot());
-    return act({Action::Split, range_slot(best), best_width, Role::Lane});
+    return act({Action::Split, range_slot(best), width, Role::Lane});
   }
 
   int64_t largest_factor(int64_t n, std::initializer_list<int64_t> wanted) const {
@@ -265,22 +305,38 @@ class Chooser : Sketch {
     if (work < 32768) return;
     UOp best;
     for (UOp r : outputs)
-      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads) &&
-          !repeats_stages(r)) {
+      if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
+          !repeats_stages(r, false) && !repeats_stages(r, true)) {
         best = !best || size(r) > size(best) ? r : best;
-        if (size(best) >= 4 * target.threads) break;
+        if (size(best) >= most_chunks()) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
+    else thread_chunks();
   }
+
+  int64_t most_chunks() const { return 4 * target.threads; }
 
   // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
   // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
-  bool repeats_stages(UOp r) const {
-    for (UOp n : toposort(body)) {
-      if (!n->is(Op::Stage) || (n->ranges & r->ranges)) continue;
-      if (n == sum_stage || size(r) > 4 * target.threads) return true;
-    }
+  bool repeats_stages(UOp r, bool sums) const {
+    for (UOp n : toposort(body))
+      if (n->is(Op::Stage) && !(n->ranges & r->ranges) && (n == sum_stage) == sums) return true;
     return false;
+  }
+
+  // A loop in so few equal parts that each may pack for itself.
+  void thread_chunks() {
+    for (UOp r : outputs) {
+      int64_t chunks = most_chunks();
+      while (chunks > 1 && size(r) % chunks) --chunks;
+      if (chunks < target.threads || repeats_stages(r, true)) continue;
+      Sketch trial = *this;
+      if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
+          !trial.act({Action::Thread, range_slot(r), 0, Role::Loop}))
+        continue;
+      take(trial);
+      return;
+    }
   }
 };
 

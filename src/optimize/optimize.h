@@ -17,6 +17,8 @@
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
+//   stage 1 2+4 5        ranges joined by + are one axis: the stretch of memory over which they
+//                        move the read together, as an output's and a window's do
 //   stage sum 3 1        the same of the result of the kernel's only reduce
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
 // value gets two of them).
@@ -36,7 +38,7 @@ struct Action {
   int slot = 0;                // of Stage and Stream: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
   Role role = Role::Loop;      // of Split: the inner range's
-  std::vector<int> over = {};  // of Stage, and of Order all but the first
+  std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
   bool operator==(const Action&) const = default;
 };
 std::string to_string(const Action& a);

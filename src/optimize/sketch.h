@@ -29,10 +29,17 @@ struct Sketch {
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
+  // An output loop becomes two of which the inner one takes its place among the others.
+  bool cut_in_place(int slot, int64_t amount);
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
 };
+
+// The loops of the only reduce as memory lies, the longest steps outside; ranges that a gate
+// depends on before all others, so that these can be skipped; the longest one inside all others if
+// asked.
+void order_reduces(Sketch& sketch, bool longest_inside);
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.
 // False: the kernel is something else and stays as it is.

@@ -105,6 +105,18 @@ class Expander {
     return -1;
   }
 
+  // The axis of two neighbours where lanes step over two; -1: none.
+  int paired_axis(const Access& a, TileSet open) {
+    if (!is_vector(open) || !a.lane_step_known || a.lane_step != 2) return -1;
+    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
+    const Steps& steps = tiles_.steps(a.position);
+    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
+      const int t = std::countr_zero(rest);
+      if (steps.of(t) == 1 && tiles_.extent(t) == 2) return t;
+    }
+    return -1;
+  }
+
   // ---- what is needed, from the last statement to the first
 
   void need(UOp u, TileSet open, int lanes) {
@@ -147,8 +159,9 @@ class Expander {
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
     Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
-    const bool whole = is_contiguous(a) || transposed_axis(a, tiles_.of(u)) >= 0 ||
-                       transposed_axis(without_gate(a), tiles_.of(u)) >= 0;
+    const TileSet all = tiles_.of(u);
+    const bool whole = is_contiguous(a) || paired_axis(a, all) >= 0 ||
+                       transposed_axis(a, all) >= 0 || transposed_axis(without_gate(a), all) >= 0;
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
@@ -375,8 +388,62 @@ class Expander {
     });
   }
 
+  // ---- pairs: element 2 l + t of a stretch of two vectors is lane l at position t
+
+  template <class From>
+  Value picked(const Value& a, const Value& b, const From& from) {
+    std::vector<int> lanes;
+    for (int l = 0; l < a.lanes; ++l) lanes.push_back(from(l));
+    return writer_.shuffle(a, b, lanes);
+  }
+
+  // Calls step for each of the two vectors of every pair, `at` being the pair's first position.
+  template <class Step>
+  void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
+    Point at = tiles_.origin();
+    std::vector<std::string> addresses;
+    do {
+      const std::optional<Value> gate = gate_value(a, at);
+      Place there = place(a, at, {}, addresses);
+      for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
+        std::optional<Value> one = gate;
+        if (gate && gate->lanes > 1)
+          one = picked(*gate, *gate, [&](int l) { return (v * a.lanes + l) / 2; });
+        step(at, v, there, one ? &*one : nullptr);
+      }
+    } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
+  }
+
+  void load_pairs(const Access& a, int axis, Form& f) {
+    f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
+    Value first;
+    for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value loaded = writer_.load(there, a.lanes, gate);
+      if (v == 0) {
+        first = loaded;
+        return;
+      }
+      for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
+        f.values[static_cast<size_t>(tiles_.rank(f.open, at))] =
+            picked(first, loaded, [&](int l) { return 2 * l + t; });
+    });
+  }
+
+  void store_pairs(const Access& a, int axis, UOp u) {
+    for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value even = whole_value(u->src(1), at, a.lanes);
+      ++at[static_cast<size_t>(axis)];
+      const Value odd = whole_value(u->src(1), at, a.lanes);
+      writer_.store(there, picked(even, odd, [&](int l) {
+                      const int element = v * a.lanes + l;
+                      return element % 2 * a.lanes + element / 2;
+                    }), gate);
+    });
+  }
+
   void write_load(UOp u, Form& f) {
     const Access a = access(u, u->src(0), gate_of(u, 1));
+    if (const int axis = paired_axis(a, f.open); axis >= 0) return load_pairs(a, axis, f);
     if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
@@ -423,6 +490,7 @@ class Expander {
 
   void write_to_memory(UOp u, const Access& a) {
     const TileSet all = tiles_.of(u);
+    if (const int axis = paired_axis(a, all); axis >= 0) return store_pairs(a, axis, u);
     if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);

@@ -5,7 +5,8 @@
 // linear in, and constant offsets make up for it. If the lane is among the ranges expanded, the
 // registers are vectors. Values nobody needs are not written. Memory whose lanes lie apart, in a
 // tile with another axis along which it is contiguous, is accessed along that axis, and the
-// registers are transposed by shuffles.
+// registers are transposed by shuffles. Where lanes step over two, in a tile with both neighbours,
+// two vectors are loaded or stored and taken apart or put together.
 #pragma once
 #include <optional>
 #include <span>
