@@ -193,7 +193,7 @@ class Orderer {
 
   // A kernel whose temporaries are nothing beside those it reads can only end the life of some.
   bool needs_no_memory(int k) {
-    constexpr int64_t kMention = 4096, kFolds = 4;
+    constexpr int64_t kMention = 4096, kFolds = 8;
     int64_t makes = 0, reads = 0;
     auto add = [&](int buffer, int64_t& to) {
       const PlannedBuffer& b = d_.buffers[static_cast<size_t>(buffer)];
