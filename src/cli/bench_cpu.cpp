@@ -65,9 +65,9 @@ struct Side {
 
 constexpr size_t kFewest = 5, kMost = 51;
 
-// Workers of the libraries keep spinning for a while after a call.
+// Workers of the libraries keep spinning for up to 70 ms after a call.
 void let_others_sleep() {
-  if (thread_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  if (thread_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 void measure(const Sides& sides, double seconds, Figures& out) {

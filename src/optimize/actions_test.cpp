@@ -183,6 +183,25 @@ TEST_SUITE("actions") {
     CHECK(to_string(choose_actions(large_sum(false), target)) ==
           "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
           "order 4 0");
+    // One part for each thread: rows stay long.
+    target.threads = 2;
+    CHECK(to_string(choose_actions(large_sum(false), target)) ==
+          "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
+          "order 4 0; split 4 16 loop; order 4 6; thread 4");
+  }
+
+  TEST_CASE("each thread packs once") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    for (int64_t n : {512, 1024}) {
+      target.threads = 1;
+      const double alone = executed(lower(optimize(matmul_body(n, n, n), target), target));
+      target.threads = 2;
+      Program shared = lower(optimize(matmul_body(n, n, n), target), target);
+      CHECK(shared.thread_extent == 2);
+      CHECK(executed(shared) < 1.1 * alone);
+    }
   }
 
   TEST_CASE("threads repeat no sum that is kept in memory, and packing a few times") {

@@ -387,14 +387,15 @@ class Contraction {
     order(others);
   }
 
-  // Each worker gets a part of the longer axis, and packs what it needs of it.
+  // Each worker gets one part of the longer axis, and packs what it needs once.
   void share_out() {
-    const int64_t chunks = 4 * target_.threads;
+    const int64_t chunks = target_.threads;
     if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage) return;
     const bool by_rows = size(view_.row) > size(view_.column) && row_blocks_ < 0;
     int& slot = by_rows ? rows_ : columns_;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
+    s_.shared = slot;
     slot = s_.split(slot, pieces(size(r), std::min(chunks, size(r))), Role::Loop);
   }
 

@@ -30,6 +30,7 @@ class Chooser : Sketch {
  private:
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
   std::vector<int> lanes_;  // slots
+  bool sweeps_ = false;     // rows are added to all outputs
 
   // Ranges that some value depends on together with a lane.
   uint64_t beside_lanes() const {
@@ -222,7 +223,7 @@ class Chooser : Sketch {
     std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
-    return true;
+    return sweeps_ = true;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.
@@ -303,6 +304,8 @@ class Chooser : Sketch {
     for (UOp n : toposort(body))
       if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
     if (work < 32768) return;
+    if (shared >= 0 && act({Action::Thread, shared, 0, Role::Loop})) return;
+    if (sweeps_ && thread_chunks(target.threads)) return;
     UOp best;
     for (UOp r : outputs)
       if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
@@ -311,7 +314,7 @@ class Chooser : Sketch {
         if (size(best) >= most_chunks()) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
-    else thread_chunks();
+    else thread_chunks(most_chunks());
   }
 
   int64_t most_chunks() const { return 4 * target.threads; }
@@ -324,10 +327,10 @@ class Chooser : Sketch {
     return false;
   }
 
-  // A loop in so few equal parts that each may pack for itself.
-  void thread_chunks() {
+  // A loop in so few equal parts that each may pack for itself, or sweep long rows.
+  bool thread_chunks(int64_t most) {
     for (UOp r : outputs) {
-      int64_t chunks = most_chunks();
+      int64_t chunks = most;
       while (chunks > 1 && size(r) % chunks) --chunks;
       if (chunks < target.threads || repeats_stages(r, true)) continue;
       Sketch trial = *this;
@@ -335,8 +338,9 @@ class Chooser : Sketch {
           !trial.act({Action::Thread, range_slot(r), 0, Role::Loop}))
         continue;
       take(trial);
-      return;
+      return true;
     }
+    return false;
   }
 };
 

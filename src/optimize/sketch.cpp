@@ -51,6 +51,7 @@ bool Sketch::act(const Action& a) {
 void Sketch::take(const Sketch& trial) {
   body = trial.body;
   actions = trial.actions;
+  shared = trial.shared;
   look();
 }
 

@@ -21,6 +21,7 @@ struct Sketch {
   // By slot, as of the last look().
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
+  int shared = -1;     // the slot of a loop that was cut for threads
   UOp sum, sum_stage;  // the only reduce, and where it is kept; empty: none, or several
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
