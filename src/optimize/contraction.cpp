@@ -197,7 +197,7 @@ class Contraction {
   // kept along the lanes, then copied.
   bool keep_sums() {
     Sketch trial = s_;
-    const bool whole = sums_fit(), windows = !whole && packs_windows(view_.left);
+    const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
@@ -297,8 +297,14 @@ class Contraction {
     return rows;
   }
 
+  // Some loop of the sum is empty at places, so that these cannot be rows of a tile.
+  bool skips() const {
+    return std::ranges::any_of(s_.reduces, [](UOp r) { return !is_const(r->src(0)); });
+  }
+
   // Rows lie far apart and each of them is read in windows, many times: a few rows, interleaved.
   bool packs_windows(const Access& a) const {
+    if (!skips()) return false;
     const std::vector<UOp> windows = windows_of(a);
     if (a.gated || windows.empty() || !a.memory->is(Op::Param) || window_rows() < 4) return false;
     if (stride(a.position, view_.row) * bytes_ < kFarBytes) return false;

@@ -9,6 +9,20 @@
 
 namespace mote {
 
+static uint64_t slots_in(UOp position) {
+  uint64_t slots = 0;
+  std::unordered_set<const Node*> seen;
+  std::vector<UOp> stack{position};
+  while (!stack.empty()) {
+    UOp n = stack.back();
+    stack.pop_back();
+    if (!n->ranges || !seen.insert(n.get()).second) continue;
+    if (n->is(Op::Range)) slots |= uint64_t{1} << range_slot(n);
+    else for (Node* s : n->src()) stack.emplace_back(s);
+  }
+  return slots;
+}
+
 void Sketch::look() {
   outputs.clear();
   reduces.clear();
@@ -27,10 +41,12 @@ void Sketch::look() {
       for (UOp inside : toposort(n->src(0)))
         if (inside->is(Op::Index)) nests[inside.get()] |= n->src(0)->ranges;
   }
-  for (UOp n : order)
-    if (n->is(Op::Index))
-      accesses.push_back({n->src(0), split_gate(n->src(1)).idx, stores.count(n.get()) > 0,
-                          n->src(1)->is(Op::Where), nests[n.get()]});
+  for (UOp n : order) {
+    if (!n->is(Op::Index)) continue;
+    UOp position = split_gate(n->src(1)).idx;
+    accesses.push_back({n->src(0), position, stores.count(n.get()) > 0, n->src(1)->is(Op::Where),
+                        nests[n.get()], slots_in(position)});
+  }
   for (Node* end : body->src())
     for (Node* r : end->src().subspan(1))
       if (range_role(UOp(r)) == Role::Loop && !std::ranges::count(outputs, UOp(r)))

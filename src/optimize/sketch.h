@@ -9,9 +9,10 @@ struct Access {
   UOp position;   // without its gate
   bool store, gated;
   uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
+  uint64_t moved_by;  // slots of the ranges in the position itself, not in their extents
 
   DType dtype() const { return memory->dtype; }
-  bool depends_on(UOp range) const { return position->ranges & range->ranges; }
+  bool depends_on(UOp range) const { return moved_by >> range_slot(range) & 1; }
 };
 
 struct Sketch {
