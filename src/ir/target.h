@@ -11,6 +11,9 @@ namespace mote {
 struct Target {
   std::string name;            // for messages and cache keys
   int threads = 1;             // workers that share a kernel
+  // Independent results that a kernel should have. Not the number of threads, for no sum may be
+  // made in another order because there are more of them.
+  int pieces = 8;
   int vector_bytes = 16;       // of one vector register
   int vector_registers = 16;
   bool fma = false;

@@ -68,6 +68,7 @@ class Linearizer {
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+  static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
   static int nest_order(UOp r) {
@@ -99,17 +100,19 @@ class Linearizer {
         stored_by_[n->src(1).get()] = n.get();
   }
 
-  // Two reduces may use one range only if they stand in the same place and neither needs the other.
+  // Two nests (of reduces, or of what fills local memory) may use one range only if they stand in
+  // the same place and neither needs the other.
   void split_shared_loops() {
     for (bool changed = true; changed;) {
       changed = false;
       uint64_t used = 0;
+      const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
       std::vector<UOp> order = toposort(body_);
       for (UOp n : order)
         if (n->is(Op::Range)) used |= 1ull << range_slot(n);
       std::vector<UOp> seen;
       for (UOp n : order) {
-        if (!n->is(Op::Reduce)) continue;
+        if (!is_nest(n) || outputs.count(n.get())) continue;
         for (UOp other : seen)
           if (clash(other, n)) {
             body_ = with_own_loops(n, used);
@@ -142,11 +145,11 @@ class Linearizer {
   }
 
   using Renaming = std::vector<std::pair<UOp, UOp>>;
-  // A reduce below n that closes one of the ranges has a loop of its own there, which stays.
+  // A nest below n that closes one of the ranges has a loop of its own there, which stays.
   static UOp renamed(UOp n, const Renaming& map) {
     Renaming all = map;
     for (UOp inner : toposort(n)) {
-      if (inner == n || !inner->is(Op::Reduce)) continue;
+      if (inner == n || !is_nest(inner)) continue;
       std::vector<UOp> closed = loops_of(inner);
       Renaming left = map;
       std::erase_if(left, [&](const auto& m) { return std::ranges::count(closed, m.first) > 0; });
@@ -194,7 +197,7 @@ class Linearizer {
     const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
     for (size_t i = order.size(); i-- > 0;) {
       UOp n = order[i];
-      if ((n->is(Op::Reduce) || n->is(Op::End)) && !outputs.count(n.get())) add_to_group(n);
+      if (is_nest(n) && !outputs.count(n.get())) add_to_group(n);
     }
   }
 

@@ -168,6 +168,13 @@ class RangeChange {
   }
 };
 
+// A stage is filled for one position of whatever it depends on at a time: not for a tile of them.
+bool stage_in_tile(UOp body, UOp tile) {
+  for (UOp n : toposort(body))
+    if (n->is(Op::Stage) && (n->ranges & tile->ranges)) return true;
+  return false;
+}
+
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -198,6 +205,8 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   UOp next = simplify(RangeChange(r, value, both, inside).run(body));
   if (a.role == Role::Lane && value_of_two_lanes(next))
     return refuse(refused, "some value has lanes already");
+  if (is_tile(a.role) && stage_in_tile(next, inner))
+    return refuse(refused, "what is staged depends on it");
   return next;
 }
 
@@ -332,6 +341,7 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
   std::vector<std::pair<UOp, UOp>> map;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
+    if (n->arg.i) return refuse(refused, "they do already");
     for (Node* r : n->src(1)->src())
       if (r->op == Op::Range && range_role(UOp(r)) == Role::Block)
         return refuse(refused, "sums wait there between blocks");

@@ -96,9 +96,11 @@ class Cpu : public Device {
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
                              : llvm_version() + describe(*host);
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
-    if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
+    const bool keep = flag(Flag::CACHE);
+    if (keep)
+      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
     std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
-    compile_cache().put(key, object);
+    if (keep) compile_cache().put(key, object);
     return std::make_unique<CpuCode>(object, p);
   }
 
