@@ -39,7 +39,7 @@ struct Group {
 
 class Linearizer {
  public:
-  explicit Linearizer(UOp body) : body_(body) {}
+  Linearizer(UOp body, bool fuse) : body_(body), fuse_(fuse) {}
 
   UOp run() {
     split_shared_loops();
@@ -55,6 +55,7 @@ class Linearizer {
 
  private:
   UOp body_;
+  bool fuse_;
   Block root_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Block* by_slot_[kSlots] = {};
@@ -201,11 +202,18 @@ class Linearizer {
     }
   }
 
+  // The loops around a nest. One with blocks starts from memory: also those that say where.
+  uint64_t outside_of(UOp n) const {
+    uint64_t outside = n->ranges;
+    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    if (auto it = stored_by_.find(n.get()); it != stored_by_.end()) outside |= it->second->ranges;
+    return outside;
+  }
+
   void add_to_group(UOp n) {
     std::vector<UOp> loops = loops_of(n);
     if (loops.empty() && n->is(Op::Reduce)) return;
-    uint64_t outside = n->ranges;
-    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    const uint64_t outside = outside_of(n);
     size_t g = 0;
     while (g < groups_.size() && (loops.empty() || groups_[g].loops != loops)) ++g;
     if (g == groups_.size()) {
@@ -330,18 +338,24 @@ class Linearizer {
     return make(Op::Reg, dtype, tile, Arg::of(intern_arg(slot)));
   }
 
+  // One more value folded.
+  UOp step(Op op, UOp before, UOp value) const {
+    if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
+      return binary(op, before, value);
+    return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), before});
+  }
+
   // A block without loops of its own: what is in memory, and the tile folded.
   UOp block_step(UOp n) {
-    uint64_t outside = n->ranges;
+    const uint64_t outside = outside_of(n);
     std::vector<UOp> tile;
     for (Node* r : n->src().subspan(1))
-      if (is_block(UOp(r))) outside |= r->ranges;
-      else tile.push_back(mapped(UOp(r)));
+      if (!is_block(UOp(r))) tile.push_back(mapped(UOp(r)));
     const Op op = static_cast<Op>(n->ints(0));
     UOp value = mapped(n->src(0));
     if (!tile.empty()) value = reduce_over(op, value, tile);
     add(home(outside), value);
-    UOp now = binary(op, start_of(n, home(outside)), value);
+    UOp now = step(op, start_of(n, home(outside)), value);
     add(home(outside), now);
     return now;
   }
@@ -368,7 +382,7 @@ class Linearizer {
       UOp start = make(Op::Store, DType::none, {reg, first});
       outside->items.push_back({start, nullptr});
       UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
-      UOp next = binary(op, before, value);
+      UOp next = step(op, before, value);
       add(inner, before);
       add(inner, next);
       UOp update = make(Op::Store, DType::none, {reg, next});
@@ -487,6 +501,6 @@ class Linearizer {
 
 }  // namespace
 
-UOp linearize(UOp body) { return Linearizer(body).run(); }
+UOp linearize(UOp body, bool fuse) { return Linearizer(body, fuse).run(); }
 
 }  // namespace mote

@@ -338,6 +338,27 @@ TEST_SUITE("actions") {
     CHECK(run_with("stage 1 2 0; stage 1 1") == wanted);
   }
 
+  // out[i] = sum over k of x[k], in i32.
+  TEST_CASE("blocks of a sum that is stored in many places") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp i = range(0, index(6), Role::Loop), k = range(1, index(4), Role::Reduce);
+    UOp over[] = {k};
+    UOp value = reduce_over(Op::Add, at(param(1, DType::i32, 4), k), over);
+    UOp store = make(Op::Store, DType::none, {at(param(0, DType::i32, 6), i), value});
+    UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                    Arg::of(intern_arg({})));
+    for (const char* list : {"block 1", "block 1; split 0 2 loop", "block 1; split 0 4 upcast",
+                             "split 1 2 reduce; block 1; split 0 4 lane; split 0 2 loop"}) {
+      CAPTURE(std::string(list));
+      Program p = lower(apply_all(body, parse_actions(list)), Target{});
+      std::vector<int32_t> out(6, -1), x{3, 5, -4, 7};
+      void* buffers[] = {out.data(), x.data()};
+      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+      CHECK(out == std::vector<int32_t>(6, 11));
+    }
+  }
+
   TEST_CASE("drawn actions are legal, repeat, and start with those of a shorter list") {
     Arena arena;
     ArenaScope scope(arena);
@@ -409,6 +430,9 @@ TEST_SUITE("actions") {
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
     CHECK(refused == "what is staged depends on it");
+    UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
+    CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
+    CHECK(refused == "lanes or tiles are folded too");
     UOp streamed = apply(body, parse_actions("stream 0")[0]);
     CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
     CHECK(refused == "they do already");

@@ -81,6 +81,7 @@ class Cpu : public Device {
  public:
   explicit Cpu(std::string name) : Device(std::move(name), cpu_target()), c_target_(target_) {
     c_target_.dtypes &= ~(1u << static_cast<int>(DType::f16));  // C has no portable name for it
+    c_target_.fuses_itself = true;  // lane by lane a call is no match for -ffp-contract
     if (int64_t n = flag(Flag::THREADS)) set_thread_count(static_cast<int>(n));
   }
 
