@@ -271,7 +271,7 @@ TEST_CASE("random programs on a late device and as interpreted kernels") {
 }
 
 TEST_CASE("random programs with random legal actions") {
-  run_programs(700'000, static_cast<int64_t>(300 * scale()), 240, drawn);
+  run_programs(700'000, static_cast<int64_t>(200 * scale()), 240, drawn);
 }
 
 TEST_CASE("many random programs with random legal actions" * doctest::test_suite("soak")) {

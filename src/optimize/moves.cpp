@@ -207,38 +207,67 @@ std::vector<Action> candidate_actions(UOp body, const Target& target) {
   return Candidates(body, target).run();
 }
 
-// How often what stands in these ranges, and in the output's loops around the innermost of them, is
-// done.
-static double times_done(uint64_t ranges, std::span<const UOp> all, uint64_t output) {
-  auto order = [](UOp r) { return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0); };
-  int innermost = -kSlots - 1;
-  for (UOp r : all)
-    if (r->ranges & ranges & output) innermost = std::max(innermost, order(r));
-  double times = 1;
-  for (UOp r : all)
-    if ((r->ranges & ranges) || ((r->ranges & output) && order(r) < innermost))
-      times *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
-  return times;
-}
+namespace {
 
-static double steps_of(UOp body, std::span<const UOp> order) {
-  const std::vector<UOp> all = Ranges(body).all;
-  uint64_t output = 0;
-  auto closed = [](UOp n) {
-    uint64_t slots = 0;
-    for (Node* s : n->src())
-      if (s->op == Op::Range) slots |= s->ranges;
-    return slots;
+// How often loops are run through. A nest stands in the loops of another up to the innermost one it
+// depends on, and with it in all that the other stands in.
+class Steps {
+ public:
+  Steps(UOp body, std::span<const UOp> order) : all_(Ranges(body).all) {
+    uint64_t blocks = 0;
+    for (UOp r : all_)
+      if (range_role(r) == Role::Block) blocks |= r->ranges;
+    for (UOp n : order) {
+      if (!n->is(Op::Stage) && !n->is(Op::Reduce) && !n->is(Op::End)) continue;
+      uint64_t closed = n->is(Op::End) ? blocks : 0;
+      for (Node* s : n->src())
+        if (s->op == Op::Range) closed |= s->ranges;
+      nests_.push_back({closed, n->ranges});
+    }
+  }
+
+  double total() const {
+    double steps = 0;
+    for (const Nest& n : nests_) steps += positions(around(n.closed | n.open));
+    return steps;
+  }
+
+ private:
+  struct Nest {
+    uint64_t closed, open;  // its own loops; what it depends on
   };
-  for (Node* end : body->src()) output |= closed(UOp(end));
-  for (UOp r : all)
-    if (range_role(r) == Role::Block) output |= r->ranges;
-  double steps = 0;
-  for (UOp n : order)
-    if (n->is(Op::Stage) || n->is(Op::Reduce) || n->is(Op::End))
-      steps += times_done(n->ranges | closed(n), all, output);
-  return steps;
-}
+  std::vector<UOp> all_;
+  std::vector<Nest> nests_;
+
+  static int place(UOp r) {
+    return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0);
+  }
+
+  uint64_t around(uint64_t loops) const {
+    for (uint64_t before = 0; before != loops;) {
+      before = loops;
+      for (const Nest& n : nests_) {
+        if (!(n.closed & loops)) continue;
+        int innermost = -kSlots - 1;
+        for (UOp r : all_)
+          if (r->ranges & n.closed & loops) innermost = std::max(innermost, place(r));
+        for (UOp r : all_)
+          if ((r->ranges & n.closed) && place(r) < innermost) loops |= r->ranges;
+        loops |= n.open;
+      }
+    }
+    return loops;
+  }
+
+  double positions(uint64_t loops) const {
+    double out = 1;
+    for (UOp r : all_)
+      if (r->ranges & loops) out *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
+    return out;
+  }
+};
+
+}  // namespace
 
 Footprint footprint(UOp body) {
   Footprint out;
@@ -255,7 +284,7 @@ Footprint footprint(UOp body) {
       elements *= sizes[std::countr_zero(rest)];
     out.tile = std::max(out.tile, elements);
   }
-  out.steps = steps_of(body, order);
+  out.steps = Steps(body, order).total();
   return out;
 }
 
@@ -263,7 +292,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
   constexpr int kTries = 12;
   constexpr int64_t kMostTile = 64, kMostScratch = 1 << 22;
   constexpr int kMostStages = 3;  // each may fill those inside it again and again
-  const double most_steps = 1e6 + 8 * footprint(body).steps;
+  const double most_steps = 2e5 + 8 * footprint(body).steps;
   Random random(seed, body->hash);
   std::vector<Action> out;
   int stages = 0;
