@@ -193,7 +193,8 @@ std::string actions_of(const Script& p, const Variant& v) {
   FlagScope nofuse(Flag::NOFUSE, v.nofuse), draw(Flag::DRAW, v.draw(p));
   trouble(p, v);
   std::string out = text("with DRAW=", v.draw(p), ":\n");
-  for (const auto& [body, device, k] : known_kernels()) out += text("  ", k->name, ": ", k->actions, "\n");
+  for (const auto& [body, device, k] : known_kernels())
+    out += text("  ", k->name, ": ", k->actions, "\n");
   return out;
 }
 

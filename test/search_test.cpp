@@ -127,10 +127,11 @@ TEST_SUITE("search") {
     std::ofstream(path, std::ios::app) << "k-3\tCPU-1\t1\t1\tsplit 0 4 sideways\n";
     CHECK_THROWS_WITH_AS(import_searched(path), doctest::Contains(":4: cannot read 'k-3"), Error);
     std::ofstream(path) << "something else\n";
-    CHECK_THROWS_WITH_AS(import_searched(path), doctest::Contains("has no searched actions"), Error);
-    CHECK_THROWS_WITH_AS(import_searched(path + "x"), doctest::Contains("cannot read"), Error);
-    CHECK_THROWS_WITH_AS(export_searched("/nonexistent/x"), doctest::Contains("cannot write"), Error);
-    CHECK_THROWS_WITH_AS(search(0), doctest::Contains("expected a positive number"), Error);
+    auto says = [](const char* what) { return doctest::Contains(what); };
+    CHECK_THROWS_WITH_AS(import_searched(path), says("has no searched actions"), Error);
+    CHECK_THROWS_WITH_AS(import_searched(path + "x"), says("cannot read"), Error);
+    CHECK_THROWS_WITH_AS(export_searched("/nonexistent/x"), says("cannot write"), Error);
+    CHECK_THROWS_WITH_AS(search(0), says("expected a positive number"), Error);
   }
 
   TEST_CASE("lines go to files and come back; bad files are errors") {

@@ -67,7 +67,8 @@ struct Reduction {
 };
 
 std::vector<float> reduced(const Array& a, Reduction r) {
-  std::vector<double> out(static_cast<size_t>(r.over == Over::All ? 1 : side()), r.max ? -INFINITY : 0);
+  const auto count = static_cast<size_t>(r.over == Over::All ? 1 : side());
+  std::vector<double> out(count, r.max ? -INFINITY : 0);
   for (int64_t i = 0; i < side(); ++i)
     for (int64_t j = 0; j < side(); ++j) {
       const int64_t at = r.over == Over::All ? 0 : r.over == Over::Rows ? i : j;
@@ -141,7 +142,8 @@ Sides norm_sides(bool rms) {
   Sides s{ours};
   s.bytes = bytes_of(2 * height() * width());
   s.missing = onednn_missing();
-  if (s.missing.empty()) s.peers = {onednn_layer_norm(height(), width(), kEps, x, weight, bias, out)};
+  if (s.missing.empty())
+    s.peers = {onednn_layer_norm(height(), width(), kEps, x, weight, bias, out)};
   s.check = [=] {
     return rms ? compare(*ours.result, rms_normed(x, weight).values())
                : compare(*ours.result, out.values());

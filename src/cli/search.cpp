@@ -13,8 +13,8 @@ int run_search(const Words& words) {
   const bool in = words.operand(0) == "import";
   const std::string& path = words.operand(1);
   const int64_t lines = in ? import_searched(path) : export_searched(path);
-  std::printf("%lld kernels %s %s\n", static_cast<long long>(lines), in ? "read from" : "written to",
-              path.c_str());
+  std::printf("%lld kernels %s %s\n", static_cast<long long>(lines),
+              in ? "read from" : "written to", path.c_str());
   return 0;
 }
 

@@ -52,9 +52,10 @@ class Progress {
   void show(const Kernel& kernel, double before, double after, bool last) const {
     const bool terminal = isatty(STDERR_FILENO);
     if (!terminal && (!last || flag(Flag::DEBUG) < 1)) return;
-    std::fprintf(stderr, "%ssearch: kernel %lld/%lld %s %.4g → %.4g ms%s", terminal ? "\r\033[K" : "",
-                 static_cast<long long>(number_), static_cast<long long>(of_), kernel.name.c_str(),
-                 before * 1e3, after * 1e3, last ? "\n" : "");
+    std::fprintf(stderr, "%ssearch: kernel %lld/%lld %s %.4g → %.4g ms%s",
+                 terminal ? "\r\033[K" : "", static_cast<long long>(number_),
+                 static_cast<long long>(of_), kernel.name.c_str(), before * 1e3, after * 1e3,
+                 last ? "\n" : "");
   }
 
  private:

@@ -1,5 +1,5 @@
-// Products fused into the sums they go into. A compiler behind would do so too, but by where the two
-// stand: results would depend on the order of loops, and with it on the number of threads.
+// Products fused into the sums they go into. A compiler behind would do so too, but by where the
+// two stand: results would depend on the order of loops, and with it on the number of threads.
 #include <unordered_map>
 
 #include "lower/lower.h"

@@ -32,7 +32,9 @@ TEST_CASE("fuse products: one that goes into one sum, and of two neither") {
   target.fma = true;
   UOp i = range(0, index(8), Role::Loop);
   UOp a = read(1, i), b = read(2, i), c = read(3, i), d = read(4, i);
-  auto fused = [&](UOp value) { return count(fuse_products(stored(value, i), target), Op::MulAdd); };
+  auto fused = [&](UOp value) {
+    return count(fuse_products(stored(value, i), target), Op::MulAdd);
+  };
   CHECK(fused(a * b + c) == 1);
   CHECK(fused(c + a * b) == 1);
   CHECK(fused(c - a * b) == 1);

@@ -62,7 +62,8 @@ static const Pass passes[] = {
      "when no rule will take products apart again, and before their places in loops are known"},
     {"choose index width", choose_index_width,
      "when all positions there will be are known"},
-    {"linearize",          [](UOp b, const Target& t) { return linearize(b, t.fma && !t.fuses_itself); },
+    {"linearize",
+     [](UOp b, const Target& t) { return linearize(b, t.fma && !t.fuses_itself); },
      "last: from here on there is an order, and nothing is rewritten"},
 };
 // clang-format on

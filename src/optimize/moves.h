@@ -1,5 +1,5 @@
-// Moves: the actions a kernel may take next. Search tries them, random tests draw from them, so that
-// whatever a search can reach has been compared with the interpreters.
+// Moves: the actions a kernel may take next. Search tries them, random tests draw from them, so
+// that whatever a search can reach has been compared with the interpreters.
 #pragma once
 #include "optimize/optimize.h"
 

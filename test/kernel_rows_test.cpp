@@ -1,5 +1,5 @@
-// Kernels of the rows of `mote bench cpu`: as the heuristic makes them against the interpreter where
-// they are small, against plain loops (NOOPT=1) as large as the bench has them.
+// Kernels of the rows of `mote bench cpu`: as the heuristic makes them against the interpreter
+// where they are small, against plain loops (NOOPT=1) as large as the bench has them.
 #include <doctest/doctest.h>
 
 #include "base/flags.h"
