@@ -39,7 +39,7 @@ struct Group {
 
 class Linearizer {
  public:
-  explicit Linearizer(UOp body) : body_(body) {}
+  Linearizer(UOp body, bool fuse) : body_(body), fuse_(fuse) {}
 
   UOp run() {
     split_shared_loops();
@@ -55,6 +55,7 @@ class Linearizer {
 
  private:
   UOp body_;
+  bool fuse_;
   Block root_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Block* by_slot_[kSlots] = {};
@@ -68,6 +69,7 @@ class Linearizer {
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+  static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
   static int nest_order(UOp r) {
@@ -99,17 +101,19 @@ class Linearizer {
         stored_by_[n->src(1).get()] = n.get();
   }
 
-  // Two reduces may use one range only if they stand in the same place and neither needs the other.
+  // Two nests (of reduces, or of what fills local memory) may use one range only if they stand in
+  // the same place and neither needs the other.
   void split_shared_loops() {
     for (bool changed = true; changed;) {
       changed = false;
       uint64_t used = 0;
+      const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
       std::vector<UOp> order = toposort(body_);
       for (UOp n : order)
         if (n->is(Op::Range)) used |= 1ull << range_slot(n);
       std::vector<UOp> seen;
       for (UOp n : order) {
-        if (!n->is(Op::Reduce)) continue;
+        if (!is_nest(n) || outputs.count(n.get())) continue;
         for (UOp other : seen)
           if (clash(other, n)) {
             body_ = with_own_loops(n, used);
@@ -142,11 +146,11 @@ class Linearizer {
   }
 
   using Renaming = std::vector<std::pair<UOp, UOp>>;
-  // A reduce below n that closes one of the ranges has a loop of its own there, which stays.
+  // A nest below n that closes one of the ranges has a loop of its own there, which stays.
   static UOp renamed(UOp n, const Renaming& map) {
     Renaming all = map;
     for (UOp inner : toposort(n)) {
-      if (inner == n || !inner->is(Op::Reduce)) continue;
+      if (inner == n || !is_nest(inner)) continue;
       std::vector<UOp> closed = loops_of(inner);
       Renaming left = map;
       std::erase_if(left, [&](const auto& m) { return std::ranges::count(closed, m.first) > 0; });
@@ -194,15 +198,22 @@ class Linearizer {
     const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
     for (size_t i = order.size(); i-- > 0;) {
       UOp n = order[i];
-      if ((n->is(Op::Reduce) || n->is(Op::End)) && !outputs.count(n.get())) add_to_group(n);
+      if (is_nest(n) && !outputs.count(n.get())) add_to_group(n);
     }
+  }
+
+  // The loops around a nest. One with blocks starts from memory: also those that say where.
+  uint64_t outside_of(UOp n) const {
+    uint64_t outside = n->ranges;
+    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    if (auto it = stored_by_.find(n.get()); it != stored_by_.end()) outside |= it->second->ranges;
+    return outside;
   }
 
   void add_to_group(UOp n) {
     std::vector<UOp> loops = loops_of(n);
     if (loops.empty() && n->is(Op::Reduce)) return;
-    uint64_t outside = n->ranges;
-    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    const uint64_t outside = outside_of(n);
     size_t g = 0;
     while (g < groups_.size() && (loops.empty() || groups_[g].loops != loops)) ++g;
     if (g == groups_.size()) {
@@ -327,18 +338,24 @@ class Linearizer {
     return make(Op::Reg, dtype, tile, Arg::of(intern_arg(slot)));
   }
 
+  // One more value folded.
+  UOp step(Op op, UOp before, UOp value) const {
+    if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
+      return binary(op, before, value);
+    return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), before});
+  }
+
   // A block without loops of its own: what is in memory, and the tile folded.
   UOp block_step(UOp n) {
-    uint64_t outside = n->ranges;
+    const uint64_t outside = outside_of(n);
     std::vector<UOp> tile;
     for (Node* r : n->src().subspan(1))
-      if (is_block(UOp(r))) outside |= r->ranges;
-      else tile.push_back(mapped(UOp(r)));
+      if (!is_block(UOp(r))) tile.push_back(mapped(UOp(r)));
     const Op op = static_cast<Op>(n->ints(0));
     UOp value = mapped(n->src(0));
     if (!tile.empty()) value = reduce_over(op, value, tile);
     add(home(outside), value);
-    UOp now = binary(op, start_of(n, home(outside)), value);
+    UOp now = step(op, start_of(n, home(outside)), value);
     add(home(outside), now);
     return now;
   }
@@ -365,7 +382,7 @@ class Linearizer {
       UOp start = make(Op::Store, DType::none, {reg, first});
       outside->items.push_back({start, nullptr});
       UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
-      UOp next = binary(op, before, value);
+      UOp next = step(op, before, value);
       add(inner, before);
       add(inner, next);
       UOp update = make(Op::Store, DType::none, {reg, next});
@@ -484,6 +501,6 @@ class Linearizer {
 
 }  // namespace
 
-UOp linearize(UOp body) { return Linearizer(body).run(); }
+UOp linearize(UOp body, bool fuse) { return Linearizer(body, fuse).run(); }
 
 }  // namespace mote

@@ -51,9 +51,12 @@ UOp place_stages(UOp body);
 UOp insert_loads(UOp body);
 // Div, mod, narrow floats, curves, wide integers: only ops and dtypes of the target are left.
 UOp decompose(UOp body, const Target& target);
+// A product that goes into one sum and nothing else is fused with it (MulAdd) where the target can.
+UOp fuse_products(UOp body, const Target& target);
+bool is_fusable(DType dtype);
 // index becomes i32 where every position fits and the target prefers it, else i64.
 UOp choose_index_width(UOp body, const Target& target);
-// Loops, accumulators, order.
-UOp linearize(UOp body);
+// Loops, accumulators, order. With `fuse`, products that are folded into sums are fused with them.
+UOp linearize(UOp body, bool fuse = false);
 
 }  // namespace mote

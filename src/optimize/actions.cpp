@@ -168,6 +168,34 @@ class RangeChange {
   }
 };
 
+// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
+std::string cannot_block(UOp reduce) {
+  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
+  for (Node* r : reduce->src().subspan(1)) {
+    const Role role = range_role(UOp(r));
+    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
+  }
+  return "";
+}
+
+// The same of a body in which blocks were chosen before.
+std::string breaks_blocks(UOp body) {
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Reduce)) continue;
+    auto is_block = [](Node* r) { return range_role(UOp(r)) == Role::Block; };
+    if (!std::ranges::any_of(n->src().subspan(1), is_block)) continue;
+    if (std::string why = cannot_block(n); !why.empty()) return why;
+  }
+  return "";
+}
+
+// A stage is filled for one position of whatever it depends on at a time: not for a tile of them.
+bool stage_in_tile(UOp body, UOp tile) {
+  for (UOp n : toposort(body))
+    if (n->is(Op::Stage) && (n->ranges & tile->ranges)) return true;
+  return false;
+}
+
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -198,6 +226,9 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   UOp next = simplify(RangeChange(r, value, both, inside).run(body));
   if (a.role == Role::Lane && value_of_two_lanes(next))
     return refuse(refused, "some value has lanes already");
+  if (is_tile(a.role) && stage_in_tile(next, inner))
+    return refuse(refused, "what is staged depends on it");
+  if (std::string why = breaks_blocks(next); !why.empty()) return refuse(refused, why);
   return next;
 }
 
@@ -264,16 +295,6 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
-std::string cannot_block(UOp reduce) {
-  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
-  for (Node* r : reduce->src().subspan(1)) {
-    const Role role = range_role(UOp(r));
-    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
-  }
-  return "";
-}
-
 // Whether the memory of this place is accessed at another one.
 bool reads_elsewhere(std::span<const UOp> order, UOp place) {
   return std::ranges::any_of(order, [&](UOp n) {
@@ -332,6 +353,7 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
   std::vector<std::pair<UOp, UOp>> map;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
+    if (n->arg.i) return refuse(refused, "they do already");
     for (Node* r : n->src(1)->src())
       if (r->op == Op::Range && range_role(UOp(r)) == Role::Block)
         return refuse(refused, "sums wait there between blocks");

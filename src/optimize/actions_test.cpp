@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "algebra/algebra.h"
 #include "lower/lower.h"
-#include "optimize/optimize.h"
+#include "optimize/moves.h"
 #include "runtime/device.h"
 #include "runtime/interp_program.h"
 
@@ -325,6 +327,93 @@ TEST_SUITE("actions") {
     CHECK_MESSAGE(apply(skipped, parse_actions("stage 1 1 2")[0], &refused), refused);
   }
 
+  // out[i] = sum over k of x[i, k] * (the largest of x[i, m] over m), in i32.
+  UOp sums_by_largest() {
+    UOp out = param(0, DType::i32, 4), x = param(1, DType::i32, 20);
+    UOp i = range(0, index(4), Role::Loop), m = range(1, index(5), Role::Reduce),
+        k = range(2, index(5), Role::Reduce);
+    UOp over_m[] = {m}, over_k[] = {k};
+    UOp largest = reduce_over(Op::Max, at(x, i * 5 + m), over_m);
+    UOp value = reduce_over(Op::Add, at(x, i * 5 + k) * largest, over_k);
+    UOp store = make(Op::Store, DType::none, {at(out, i), value});
+    return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("a stage that is copied with its reader has loops of its own") {
+    Arena arena;
+    ArenaScope scope(arena);
+    std::vector<int32_t> out(4), x(20);
+    for (size_t n = 0; n < x.size(); ++n) x[n] = static_cast<int32_t>(n * 7 % 11) - 3;
+    auto run_with = [&](const char* list) {
+      UOp body = apply_all(sums_by_largest(), parse_actions(list));
+      REQUIRE(body);
+      Program p = lower(body, Target{});
+      void* buffers[] = {out.data(), x.data()};
+      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+      return out;
+    };
+    const std::vector<int32_t> wanted = run_with("");
+    CHECK(run_with("stage 1 1; stage 1 2 0") == wanted);
+    CHECK(run_with("stage 1 2 0; stage 1 1") == wanted);
+  }
+
+  // out[i] = sum over k of x[k], in i32.
+  TEST_CASE("blocks of a sum that is stored in many places") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp i = range(0, index(6), Role::Loop), k = range(1, index(4), Role::Reduce);
+    UOp over[] = {k};
+    UOp value = reduce_over(Op::Add, at(param(1, DType::i32, 4), k), over);
+    UOp store = make(Op::Store, DType::none, {at(param(0, DType::i32, 6), i), value});
+    UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                    Arg::of(intern_arg({})));
+    for (const char* list : {"block 1", "block 1; split 0 2 loop", "block 1; split 0 4 upcast",
+                             "split 1 2 reduce; block 1; split 0 4 lane; split 0 2 loop"}) {
+      CAPTURE(std::string(list));
+      Program p = lower(apply_all(body, parse_actions(list)), Target{});
+      std::vector<int32_t> out(6, -1), x{3, 5, -4, 7};
+      void* buffers[] = {out.data(), x.data()};
+      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+      CHECK(out == std::vector<int32_t>(6, 11));
+    }
+  }
+
+  TEST_CASE("drawn actions are legal, repeat, and start with those of a shorter list") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target;
+    UOp body = matmul_body(12, 10, 8);
+    bool staged = false, blocked = false;
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      const std::vector<Action> list = draw_actions(body, target, seed, 12);
+      CHECK(apply_all(body, list));
+      CHECK(draw_actions(body, target, seed, 12) == list);
+      std::vector<Action> start = draw_actions(body, target, seed, 4);
+      CHECK(std::equal(start.begin(), start.end(), list.begin()));
+      staged |= std::ranges::count(list, Action::Stage, &Action::kind) > 0;
+      blocked |= std::ranges::count(list, Action::Block, &Action::kind) > 0;
+    }
+    CHECK(staged);
+    CHECK(blocked);
+  }
+
+  TEST_CASE("neighbours change sizes, leave actions out and add some") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp body = matmul_body(12, 16, 8);
+    const std::vector<Action> list =
+        parse_actions("split 0 4 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce");
+    std::vector<std::string> near;
+    for (const auto& n : neighbours(body, list, Target{}))
+      near.push_back(to_string(accepted(body, n)));
+    auto has = [&](const char* wanted) { return std::ranges::count(near, wanted) > 0; };
+    CHECK(has("split 0 6 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce"));
+    CHECK(has("split 1 8 lane; split 2 4 reduce"));  // the stage was over the cut's tile
+    CHECK(has("split 0 4 upcast; stage 1 2 3; split 2 4 reduce"));
+    CHECK(has("split 0 4 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce; thread 0"));
+  }
+
   TEST_CASE("what cannot be is refused with a reason") {
     Arena arena;
     ArenaScope scope(arena);
@@ -358,5 +447,14 @@ TEST_SUITE("actions") {
     UOp padded = apply(body, parse_actions("split 2 3 reduce")[0]);
     CHECK(!apply(padded, parse_actions("stage 1 2+3")[0], &refused));
     CHECK(refused == "the read has a gate");
+    UOp staged = apply(body, parse_actions("stage 1 2")[0]);
+    CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
+    CHECK(refused == "what is staged depends on it");
+    UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
+    CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
+    CHECK(refused == "lanes or tiles are folded too");
+    UOp streamed = apply(body, parse_actions("stream 0")[0]);
+    CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
+    CHECK(refused == "they do already");
   }
 }

@@ -1,10 +1,8 @@
 // One sensible choice of loops: merge what is contiguous, vector lanes where memory is, a register
 // tile where loads are reused, threads outside.
 #include <algorithm>
-#include <cstdio>
 
 #include "algebra/algebra.h"
-#include "base/flags.h"
 #include "optimize/sketch.h"
 
 namespace mote {
@@ -347,9 +345,7 @@ class Chooser : Sketch {
 }  // namespace
 
 std::vector<Action> choose_actions(UOp body, const Target& target) {
-  std::vector<Action> actions = Chooser(body, target).run();
-  if (flag(Flag::DEBUG) >= 3) std::fprintf(stderr, "actions: %s\n", to_string(actions).c_str());
-  return actions;
+  return Chooser(body, target).run();
 }
 
 }  // namespace mote

@@ -50,7 +50,10 @@ std::vector<Action> parse_actions(std::string_view text);  // User error on malf
 UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
 // What the heuristic wants for this kernel on this target.
 std::vector<Action> choose_actions(UOp body, const Target& target);
-// apply(choose_actions(...)), or the body itself under NOOPT.
-UOp optimize(UOp body, const Target& target);
+// All of them in order; empty where one is refused.
+UOp apply_all(UOp body, std::span<const Action> list, std::string* refused = nullptr);
+// What the heuristic wants, or as the flags say: none (NOOPT) or random ones (DRAW).
+std::vector<Action> default_actions(UOp body, const Target& target);
+UOp optimize(UOp body, const Target& target);  // by default_actions
 
 }  // namespace mote

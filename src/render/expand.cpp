@@ -249,7 +249,7 @@ class Expander {
   }
 
   void write_alu(UOp u, Form& f) {
-    const bool exact = is_exact(u);
+    const bool exact = is_exact(u) || is_float(u->dtype);
     std::vector<Value> src(u->nsrc);
     Point at = tiles_.origin();
     do {

@@ -46,7 +46,8 @@ class Writer {
   virtual Value join(std::span<const Value> elements) = 0;
   // Lane l of the result is lane from[l] of a, or from[l] - lanes of b.
   virtual Value shuffle(const Value& a, const Value& b, std::span<const int> from) = 0;
-  // Sources and result have the same lanes. exact: integer arithmetic that does not wrap.
+  // Sources and result have the same lanes. exact: integer arithmetic that does not wrap,
+  // a sum of floats that is not fused with a product.
   virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
 
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement

@@ -171,9 +171,10 @@ class LlvmWriter : public Writer {
     const char* flag = "";
     if (op == Op::Add || op == Op::Mul) {
       // Narrow floats are rounded after each op; fusing them would show.
-      if (fma_ && (dtype == DType::f32 || dtype == DType::f64)) flag = " contract";
+      const bool fuses = fma_ && (op == Op::Mul || !exact);
+      if (fuses && (dtype == DType::f32 || dtype == DType::f64)) flag = " contract";
       // Lets addresses absorb constants across sign extension.
-      if (exact && is_signed(dtype)) flag = " nsw";
+      if (exact && is_int(dtype) && is_signed(dtype)) flag = " nsw";
     }
     return define(dtype, a.lanes, instruction(op, a.dtype), flag, " ", typed(a), ", ", src[1].text);
   }

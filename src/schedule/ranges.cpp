@@ -157,7 +157,7 @@ class Assigner {
       if (disturbs(n, r)) return true;
       bool merges = r.folded_by == static_cast<Op>(n->ints(0));
       if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
-      if (elements < 4 * target_.threads && iterations(r) > elements && !merges) return true;
+      if (elements < target_.pieces && iterations(r) > elements && !merges) return true;
     }
     return false;
   }
