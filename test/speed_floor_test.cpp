@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/flags.h"
+#include "engine/realize.h"
 #include "nn/training_step.h"
 
 using namespace mote;
@@ -30,13 +32,18 @@ TEST_CASE("speed floor: a step of the MNIST conv net" * doctest::test_suite("soa
   optim::Adam adam(parameters(net));
   Tensor images = rand({512, 1, 28, 28}).realize(), labels = randint(0, 10, {512}).realize();
   realize(tensors(net));
-  double best = 1e9;
+  FlagScope no_disk(Flag::CACHE, 0);
+  clear_caches();
+  double first = 0, best = 1e9;
   for (int i = 0; i < 4; ++i) {
     auto start = std::chrono::steady_clock::now();
     realize(training_step(net, adam, images, labels));
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const double took =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (i == 0) first = took;
+    best = std::min(best, took);
   }
-  MESSAGE("MNIST step, batch 512: " << best << " s");
+  MESSAGE("MNIST step, batch 512: first " << first << " s, then " << best << " s");
+  CHECK(first <= 2);
   CHECK(best <= 3);
 }
