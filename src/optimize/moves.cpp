@@ -104,6 +104,24 @@ class Candidates {
       std::ranges::reverse(over);
       out_.push_back({Action::Stage, slot, 0, Role::Loop, over});
     }
+    for (UOp a : loops)
+      for (UOp b : loops)
+        if (a != b && slot != Action::kSum) add_joined(slot, loops, tiles, {a, b});
+  }
+
+  // The same of all loops, with two as one axis; and of these two alone.
+  void add_joined(int slot, std::span<const UOp> loops, std::span<const int> tiles,
+                  std::pair<UOp, UOp> pair) {
+    const int joined[] = {range_slot(pair.first), ~range_slot(pair.second)};
+    std::vector<int> over;
+    for (UOp r : loops)
+      if (r != pair.first && r != pair.second) over.push_back(range_slot(r));
+    for (bool whole : {true, false}) {
+      if (!whole) over.clear();
+      over.insert(over.end(), std::begin(joined), std::end(joined));
+      over.insert(over.end(), tiles.begin(), tiles.end());
+      out_.push_back({Action::Stage, slot, 0, Role::Loop, over});
+    }
   }
 };
 
@@ -178,7 +196,11 @@ class Neighbours {
       };
       if (a.kind != Action::Stage && a.kind != Action::Stream) move(a.slot);
       if (a.kind == Action::Merge) move(a.amount);
-      for (int& slot : a.over) move(slot);
+      for (int& slot : a.over) {
+        int plain = slot < 0 ? ~slot : slot;  // joined to the one before, or not
+        move(plain);
+        slot = slot < 0 ? ~plain : plain;
+      }
       if (!gone) out.push_back(std::move(a));
     }
     return out;
