@@ -5,6 +5,7 @@
 #include <mote/io.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -235,6 +236,9 @@ TEST_SUITE("command line") {
     CHECK(absent.status == 1);
     CHECK(has(absent, "absent: "));
     CHECK(has(run_mote("info " + make_text(folder)), "text.txt"));
+    REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    CHECK(has(run_mote("info " + folder / "pipe"), "pipe is not a regular file"));
+    CHECK(has(run_mote("info /dev/stdin < /dev/null"), "/dev/stdin is not a regular file"));
   }
 
   TEST_CASE("train and run a GPT: lines, JSON, plot, checkpoint") {
@@ -329,12 +333,18 @@ TEST_SUITE("command line") {
   TEST_CASE("full disks and unwritable paths are errors that lose nothing") {
     Folder folder;
     const std::string train = small_gpt(folder) + "--steps 6 ", out = folder / "out";
+    REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
     for (const char* option : {"--out ", "--plot "}) {
       Ran ran = run_mote(train + option + "/nonexistent/file");
       CHECK(ran.status == 1);
       CHECK(has(ran, "/nonexistent/file: No such file or directory"));
       CHECK(ran.output.find("1/6") == std::string::npos);  // said before the work
       CHECK(has(run_mote(train + option + "/tmp"), "/tmp is a folder"));
+      Ran piped = run_mote(train + option + folder / "pipe");
+      CHECK(piped.status == 1);
+      CHECK(has(piped, "pipe is not a regular file"));
+      CHECK(piped.output.find("1/6") == std::string::npos);
+      CHECK(std::filesystem::is_fifo(folder / "pipe"));
     }
     REQUIRE(run_mote(train + "--out " + out).status == 0);
     const std::string before = read_text(out);
@@ -346,7 +356,7 @@ TEST_SUITE("command line") {
     CHECK(has(ran, "\nvalidation loss "));
     CHECK(has(ran, "\nmote: [save_safetensors] cannot write " + out + ": File too large\n"));
     CHECK(read_text(out) == before);
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);  // no remains
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 3);  // no remains
   }
 
   TEST_CASE("what a task needs") {
