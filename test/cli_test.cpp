@@ -275,6 +275,46 @@ TEST_SUITE("command line") {
     CHECK(has(run_mote("train gpt --width 16 --resume " + out), "--width cannot change"));
   }
 
+  TEST_CASE("a text of one line is learned and continued") {
+    Folder folder;
+    std::string text = read_text(make_text(folder));
+    std::ranges::replace(text, '\n', ' ');
+    const std::string path = folder / "line.txt", out = folder / "out";
+    std::ofstream(path) << text;
+    Ran ran = run_mote(small_gpt(folder) + "--data " + path + " --steps 3 --out " + out);
+    CHECK(ran.status == 0);
+    CHECK(has(ran, "\nvalidation loss "));
+    CHECK(run_mote("run gpt --steps 5 --model " + out).status == 0);
+  }
+
+  TEST_CASE("a run that goes on with another text needs the same characters") {
+    Folder folder;
+    const std::string out = folder / "out", path = folder / "other.txt";
+    REQUIRE(run_mote(small_gpt(folder) + "--steps 3 --out " + out).status == 0);
+    std::string text = read_text(folder / "text.txt");
+    std::ranges::replace(text, 'c', 'z');
+    std::ofstream(path) << text;
+    Ran ran = run_mote("train gpt --steps 5 --resume " + out + " --data " + path);
+    CHECK(ran.status == 1);
+    CHECK(has(ran, "other.txt differ from those of the checkpoint, only here: 'z', only there: 'c'"));
+    std::ranges::reverse(text);
+    std::ranges::replace(text, 'z', 'c');
+    std::ofstream(path) << text;
+    CHECK(run_mote("train gpt --steps 5 --resume " + out + " --data " + path).status == 0);
+  }
+
+  TEST_CASE("a run that diverges has a result") {
+    Folder folder;
+    const std::string train = small_gpt(folder) + "--lr 1e30 --steps 20 ";
+    Ran ran = run_mote(train);
+    CHECK(ran.status == 0);
+    CHECK(has(ran, "mote: no sample: [generate] a logit is not a number\n"));
+    CHECK(has(ran, "\nloss nan\nvalidation loss nan\n"));
+    Ran json = run(MOTE_BINARY_DIR "/mote " + train + "--json 2>/dev/null");
+    CHECK(json.status == 0);
+    CHECK(has(json, "\"loss\": null, \"finished\": true, \"validation_loss\": null}"));
+  }
+
   TEST_CASE("a bar on a terminal, drawn over itself in one line") {
     Folder folder;
     std::string shown = on_terminal(small_gpt(folder) + "--steps 60", 100);
@@ -373,6 +413,9 @@ TEST_SUITE("command line") {
               "the metadata has no 'task': this is no checkpoint of mote train"));
     std::ofstream(folder / "short.txt") << "abcabc";
     CHECK(has(run_mote("train gpt --data " + folder / "short.txt"), "characters to learn, fewer"));
+    Ran large = run_mote(small_gpt(folder) + "--context 1500 --steps 1");
+    CHECK(has(large, "text.txt is too short: its last tenth has 2000 characters, fewer than two "));
+    CHECK(large.output.find("1/1") == std::string::npos);  // said before the work
   }
 
   TEST_CASE("llama2.c's stories, token by token") {
