@@ -273,6 +273,16 @@ TEST_SUITE("command line") {
     Ran other = run_mote("train mnist --resume " + out);
     CHECK(has(other, "is a checkpoint of gpt, not of mnist"));
     CHECK(has(run_mote("train gpt --width 16 --resume " + out), "--width cannot change"));
+    CHECK(has(run_mote("train gpt --width 16 --resume " + out), "it was 8, got 16"));
+    Ran same = run_mote("train gpt --steps 31 --layers 1 --width 08 --dropout .10 --seed 0 "
+                        "--resume " + out);
+    CHECK(same.status == 0);
+    CHECK(step_of(out) == 31);
+    const std::string kept = read_text(out);
+    Ran past = run_mote("train gpt --steps 10 --resume " + out);
+    CHECK(past.status == 1);
+    CHECK(has(past, "has done 31 steps, more than the 10 asked for"));
+    CHECK(read_text(out) == kept);
   }
 
   TEST_CASE("a text of one line is learned and continued") {
@@ -405,6 +415,7 @@ TEST_SUITE("command line") {
     CHECK(has(run_mote("train mnist --device NOSUCH"), "there is no device NOSUCH; there are CPU"));
     CHECK(has(run_mote("run llama2c"), "[run] llama2c needs --model FILE"));
     CHECK(has(run_mote("train mnist --steps 3 --epochs 1"), "give --steps or --epochs, not both"));
+    CHECK(has(run_mote("train mnist --epochs 0"), "--epochs 0 is 0 steps: needs one or more"));
     Folder folder;
     save_safetensors(folder / "other", {
                                            {"x", ones({1})}
