@@ -153,6 +153,7 @@ TEST_SUITE("command line") {
       CHECK(run_mote(std::string(command) + " --help").output == one.output);
     }
     CHECK(run_mote("help").output == help.output);
+    CHECK(has(run_mote("help run"), "--prompt TEXT       gpt, llama2c: how the text begins\n"));
     CHECK(has(run_mote("version"), "mote "));
     CHECK(has(run_mote("flags"), "\n  MEMORY_MB   0     byte limit of each device"));
     CHECK(run_mote("").status == 2);
@@ -172,9 +173,17 @@ TEST_SUITE("command line") {
     says("train", "[train] needs mnist|cifar|gpt");
     says("train mnist cifar", "[train] takes mnist|cifar|gpt, got also 'cifar'");
     says("train mnist --steps", "[train] --steps needs N, got nothing");
-    says("train mnist --steps=many", "[train] --steps needs a whole number, got 'many'");
-    says("train mnist --batch -3", "[train] --batch needs a whole number, got '-3'");
-    says("train mnist --lr 1e999", "[train] --lr needs a number, got '1e999'");
+    says("train mnist --steps=many", "[train] --steps needs a whole number, 1 or more, got 'many'");
+    says("train mnist --batch -3", "[train] --batch needs a whole number, 1 or more, got '-3'");
+    says("train mnist --lr 1e999", "[train] --lr needs a number, 0 or more, got '1e999'");
+    says("train mnist --lr -1", "[train] --lr needs a number, 0 or more, got '-1'");
+    says("train gpt --dropout 1.5", "[train] --dropout needs a number from 0 to 1, got '1.5'");
+    says("train gpt --save-every 0", "[train] --save-every needs a whole number, 1 or more");
+    says("run gpt --temperature -1", "[run] --temperature needs a number, 0 or more, got '-1'");
+    says("run gpt --steps 0", "[run] --steps needs a whole number, 1 or more, got '0'");
+    says("run gpt --top-p 2", "[run] --top-p needs a number from 0 to 1, got '2'");
+    says("train mnist --layers 3", "[train] --layers is no option of `train mnist`");
+    says("run llama2c --data x", "[run] --data is no option of `run llama2c`");
     says("devices --json=yes", "[devices] --json takes no value, got 'yes'");
     says("devices -j", "[devices] options begin with --, got '-j'");
     Ran full = run(MOTE_BINARY_DIR "/mote help >/dev/full");

@@ -240,24 +240,26 @@ int run_train(const Words& words) {
 }
 
 // clang-format off
+constexpr Range at_least_one = {.least = 1};
 constexpr Option options[] = {
     {"data",       "PATH", "mnist: folder of the idx files (none: built-in digits); cifar: folder "
                            "of .bin files; gpt: a text file"},
     {"device",     "NAME", "where to compute (`mote devices`)"},
-    {"steps",      "N",    "how many steps"},
+    {"steps",      "N",    "how many steps", "", at_least_one},
     {"epochs",     "X",    "how often to go through the data, instead of --steps"},
-    {"batch",      "N",    "examples of a step"},
+    {"batch",      "N",    "examples of a step", "", at_least_one},
     {"lr",         "X",    "the highest learning rate of the schedule"},
     {"seed",       "N",    "of the weights and the order of examples"},
-    {"layers",     "N",    "gpt: blocks"},
-    {"heads",      "N",    "gpt: attention heads of a block"},
-    {"width",      "N",    "gpt: features"},
-    {"context",    "N",    "gpt: characters seen at once"},
-    {"dropout",    "X",    "gpt: the part of features left out at random"},
+    {"layers",     "N",    "blocks", "gpt", at_least_one},
+    {"heads",      "N",    "attention heads of a block", "gpt", at_least_one},
+    {"width",      "N",    "features", "gpt", at_least_one},
+    {"context",    "N",    "characters seen at once", "gpt", at_least_one},
+    {"dropout",    "X",    "the part of features left out at random", "gpt", {.most = 1}},
     {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
-    {"save-every", "N",    "write the checkpoint after every N steps as well"},
+    {"save-every", "N",    "write the checkpoint after every N steps as well", "", at_least_one},
     {"resume",     "FILE", "go on from this checkpoint"},
-    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from"},
+    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from",
+                           "", at_least_one},
     {"plot",       "FILE", "draw the loss curve (SVG)"},
     {"json",       "",     "print the result as JSON"},
 };
