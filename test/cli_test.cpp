@@ -157,6 +157,13 @@ TEST_SUITE("command line") {
     CHECK(has(run_mote("version"), "mote "));
     CHECK(has(run_mote("flags"), "\n  MEMORY_MB   0     byte limit of each device"));
     CHECK(run_mote("").status == 2);
+    JsonDocument version("version", run_mote("version --json").output);
+    const std::string number(version.root().at("version", "it").string("it"));
+    CHECK(run_mote("version").output.starts_with("mote " + number + " (build "));
+    JsonDocument flags("flags", run_mote("flags --json").output);
+    CHECK(flags.root().items("flags").size() > 5);
+    CHECK(has(run_mote("flags --json"), "{\"name\": \"MEMORY_MB\", \"default\": \"0\", "
+                                        "\"meaning\": \"byte limit of each device"));
   }
 
   TEST_CASE("words that make no sense name the nearest that does") {
