@@ -93,17 +93,13 @@ int print_help(const Words& words) {
   return 0;
 }
 
-// The line of this program that an error names means nothing to its user.
-std::string without_place(std::string what) {
-  size_t place = what.rfind(" (src/cli/");
-  if (place != what.npos && what.ends_with(')')) what.resize(place);
-  return what;
-}
+std::string no_place() { return ""; }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   read_short_flag_names();
+  error_place = no_place;  // the line of this program that made a call means nothing to its user
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
   int on_error = 2;               // while it is the words of the command line that are wrong
   try {
@@ -121,7 +117,7 @@ int main(int argc, char** argv) {
            text("[", command.name, "] the output cannot be written: ", std::strerror(errno)));
     return status;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mote: %s\n", without_place(error.what()).c_str());
+    std::fprintf(stderr, "mote: %s\n", error.what());
     return on_error;
   }
 }
