@@ -162,8 +162,9 @@ TEST_SUITE("command line") {
     CHECK(run_mote("version").output.starts_with("mote " + number + " (build "));
     JsonDocument flags("flags", run_mote("flags --json").output);
     CHECK(flags.root().items("flags").size() > 5);
-    CHECK(has(run_mote("flags --json"), "{\"name\": \"MEMORY_MB\", \"default\": \"0\", "
-                                        "\"meaning\": \"byte limit of each device"));
+    CHECK(has(run_mote("flags --json"),
+              "{\"name\": \"MEMORY_MB\", \"default\": \"0\", "
+              "\"meaning\": \"byte limit of each device"));
   }
 
   TEST_CASE("words that make no sense name the nearest that does") {
@@ -290,8 +291,10 @@ TEST_SUITE("command line") {
     CHECK(has(other, "is a checkpoint of gpt, not of mnist"));
     CHECK(has(run_mote("train gpt --width 16 --resume " + out), "--width cannot change"));
     CHECK(has(run_mote("train gpt --width 16 --resume " + out), "it was 8, got 16"));
-    Ran same = run_mote("train gpt --steps 31 --layers 1 --width 08 --dropout .10 --seed 0 "
-                        "--resume " + out);
+    Ran same = run_mote(
+        "train gpt --steps 31 --layers 1 --width 08 --dropout .10 --seed 0 "
+        "--resume " +
+        out);
     CHECK(same.status == 0);
     CHECK(step_of(out) == 31);
     const std::string kept = read_text(out);
@@ -322,7 +325,8 @@ TEST_SUITE("command line") {
     std::ofstream(path) << text;
     Ran ran = run_mote("train gpt --steps 5 --resume " + out + " --data " + path);
     CHECK(ran.status == 1);
-    CHECK(has(ran, "other.txt differ from those of the checkpoint, only here: 'z', only there: 'c'"));
+    CHECK(
+        has(ran, "other.txt differ from those of the checkpoint, only here: 'z', only there: 'c'"));
     std::ranges::reverse(text);
     std::ranges::replace(text, 'z', 'c');
     std::ofstream(path) << text;

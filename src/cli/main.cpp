@@ -33,9 +33,10 @@ int print_version(const Words& words) {
 void print_flags_json() {
   JsonWriter json;
   json.begin('[');
-  for (const FlagText& flag : flag_texts())
-    json.begin('{').key("name").value(flag.name).key("default").value(flag.value).key("meaning").value(
-        flag.meaning).end();
+  for (const FlagText& flag : flag_texts()) {
+    json.begin('{').key("name").value(flag.name).key("default").value(flag.value);
+    json.key("meaning").value(flag.meaning).end();
+  }
   std::printf("%s\n", json.end().text().c_str());
 }
 
@@ -54,8 +55,8 @@ int print_flags(const Words& words) {
 constexpr Option json_option[] = {
     {"json", "", "print JSON"}
 };
-constexpr Command flags_command = {
-    "flags", "", "the settings read from the environment", json_option, print_flags};
+constexpr Command flags_command = {"flags", "", "the settings read from the environment",
+                                   json_option, print_flags};
 constexpr Command version_command = {"version", "", "the version and the build", json_option,
                                      print_version};
 constexpr Command help_command = {

@@ -74,7 +74,8 @@ void check_value(const Command& command, const Option& option, std::string_view 
 // "gpt|llama2c" as "gpt, llama2c: ".
 std::string before_meaning(const Option& option) {
   std::string out;
-  for (std::string_view choice : split(option.of, '|')) out += text(out.empty() ? "" : ", ", choice);
+  for (std::string_view choice : split(option.of, '|'))
+    out += text(out.empty() ? "" : ", ", choice);
   return out.empty() ? "" : out + ": ";
 }
 
@@ -187,8 +188,8 @@ std::string help_text(const Command& command) {
   if (!command.options.empty()) out += "\n";
   for (const Option& option : command.options) {
     std::string left = text("  --", option.name, option.value.empty() ? "" : " ", option.value);
-    out += text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '), before_meaning(option),
-             option.meaning, "\n");
+    out += text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '),
+                before_meaning(option), option.meaning, "\n");
   }
   if (!command.more.empty()) out += text("\n", command.more, "\n");
   return out;

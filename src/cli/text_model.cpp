@@ -60,8 +60,8 @@ void keep_alphabet(Settings& settings, const data::Characters& characters,
     what += text(", only here: ", quoted(more));
   if (std::string gone = only_in(learned, characters); !gone.empty())
     what += text(", only there: ", quoted(gone));
-  fail(ErrorKind::User, text("[train] the characters of ", path,
-                             " differ from those of the checkpoint", what));
+  fail(ErrorKind::User,
+       text("[train] the characters of ", path, " differ from those of the checkpoint", what));
 }
 
 models::GptConfig gpt_config(Settings& settings, int64_t vocabulary) {

@@ -127,8 +127,8 @@ Run prepare(const Words& words) {
   int64_t batch = settings.integer("batch", defaults.batch);
   data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
-  check(steps >= saved.step, "[train] ", from, " has done ", saved.step,
-        " steps, more than the ", steps, " asked for");
+  check(steps >= saved.step, "[train] ", from, " has done ", saved.step, " steps, more than the ",
+        steps, " asked for");
   int64_t save_every = settings.integer("save-every", 0, 0);
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
   run.out = out;
