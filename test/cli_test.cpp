@@ -5,6 +5,7 @@
 #include <mote/io.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,9 +153,18 @@ TEST_SUITE("command line") {
       CHECK(run_mote(std::string(command) + " --help").output == one.output);
     }
     CHECK(run_mote("help").output == help.output);
+    CHECK(has(run_mote("help run"), "--prompt TEXT       gpt, llama2c: how the text begins\n"));
     CHECK(has(run_mote("version"), "mote "));
     CHECK(has(run_mote("flags"), "\n  MEMORY_MB   0     byte limit of each device"));
     CHECK(run_mote("").status == 2);
+    JsonDocument version("version", run_mote("version --json").output);
+    const std::string number(version.root().at("version", "it").string("it"));
+    CHECK(run_mote("version").output.starts_with("mote " + number + " (build "));
+    JsonDocument flags("flags", run_mote("flags --json").output);
+    CHECK(flags.root().items("flags").size() > 5);
+    CHECK(has(run_mote("flags --json"),
+              "{\"name\": \"MEMORY_MB\", \"default\": \"0\", "
+              "\"meaning\": \"byte limit of each device"));
   }
 
   TEST_CASE("words that make no sense name the nearest that does") {
@@ -171,9 +181,17 @@ TEST_SUITE("command line") {
     says("train", "[train] needs mnist|cifar|gpt");
     says("train mnist cifar", "[train] takes mnist|cifar|gpt, got also 'cifar'");
     says("train mnist --steps", "[train] --steps needs N, got nothing");
-    says("train mnist --steps=many", "[train] --steps needs a whole number, got 'many'");
-    says("train mnist --batch -3", "[train] --batch needs a whole number, got '-3'");
-    says("train mnist --lr 1e999", "[train] --lr needs a number, got '1e999'");
+    says("train mnist --steps=many", "[train] --steps needs a whole number, 1 or more, got 'many'");
+    says("train mnist --batch -3", "[train] --batch needs a whole number, 1 or more, got '-3'");
+    says("train mnist --lr 1e999", "[train] --lr needs a number, 0 or more, got '1e999'");
+    says("train mnist --lr -1", "[train] --lr needs a number, 0 or more, got '-1'");
+    says("train gpt --dropout 1.5", "[train] --dropout needs a number from 0 to 1, got '1.5'");
+    says("train gpt --save-every 0", "[train] --save-every needs a whole number, 1 or more");
+    says("run gpt --temperature -1", "[run] --temperature needs a number, 0 or more, got '-1'");
+    says("run gpt --steps 0", "[run] --steps needs a whole number, 1 or more, got '0'");
+    says("run gpt --top-p 2", "[run] --top-p needs a number from 0 to 1, got '2'");
+    says("train mnist --layers 3", "[train] --layers is no option of `train mnist`");
+    says("run llama2c --data x", "[run] --data is no option of `run llama2c`");
     says("devices --json=yes", "[devices] --json takes no value, got 'yes'");
     says("devices -j", "[devices] options begin with --, got '-j'");
     Ran full = run(MOTE_BINARY_DIR "/mote help >/dev/full");
@@ -233,8 +251,11 @@ TEST_SUITE("command line") {
     CHECK(has(run_mote("info " + folder / "x.npy"), "i64   2 x 3  48 B"));
     Ran absent = run_mote("info " + folder / "absent");
     CHECK(absent.status == 1);
-    CHECK(has(absent, "absent: "));
+    CHECK(has(absent, "absent: No such file or directory\n"));  // no line of the program
     CHECK(has(run_mote("info " + make_text(folder)), "text.txt"));
+    REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    CHECK(has(run_mote("info " + folder / "pipe"), "pipe is not a regular file"));
+    CHECK(has(run_mote("info /dev/stdin < /dev/null"), "/dev/stdin is not a regular file"));
   }
 
   TEST_CASE("train and run a GPT: lines, JSON, plot, checkpoint") {
@@ -265,10 +286,63 @@ TEST_SUITE("command line") {
               .output.starts_with(text.output.substr(0, 27)));
     Ran unknown = run_mote("run gpt --prompt 'Zebra' --model " + out);
     CHECK(unknown.status == 1);
-    CHECK(has(unknown, "Z"));
+    CHECK(has(unknown, "[encode] the character 'Z' is not in the vocabulary\n"));
     Ran other = run_mote("train mnist --resume " + out);
     CHECK(has(other, "is a checkpoint of gpt, not of mnist"));
     CHECK(has(run_mote("train gpt --width 16 --resume " + out), "--width cannot change"));
+    CHECK(has(run_mote("train gpt --width 16 --resume " + out), "it was 8, got 16"));
+    Ran same = run_mote(
+        "train gpt --steps 31 --layers 1 --width 08 --dropout .10 --seed 0 "
+        "--resume " +
+        out);
+    CHECK(same.status == 0);
+    CHECK(step_of(out) == 31);
+    const std::string kept = read_text(out);
+    Ran past = run_mote("train gpt --steps 10 --resume " + out);
+    CHECK(past.status == 1);
+    CHECK(has(past, "has done 31 steps, more than the 10 asked for"));
+    CHECK(read_text(out) == kept);
+  }
+
+  TEST_CASE("a text of one line is learned and continued") {
+    Folder folder;
+    std::string text = read_text(make_text(folder));
+    std::ranges::replace(text, '\n', ' ');
+    const std::string path = folder / "line.txt", out = folder / "out";
+    std::ofstream(path) << text;
+    Ran ran = run_mote(small_gpt(folder) + "--data " + path + " --steps 3 --out " + out);
+    CHECK(ran.status == 0);
+    CHECK(has(ran, "\nvalidation loss "));
+    CHECK(run_mote("run gpt --steps 5 --model " + out).status == 0);
+  }
+
+  TEST_CASE("a run that goes on with another text needs the same characters") {
+    Folder folder;
+    const std::string out = folder / "out", path = folder / "other.txt";
+    REQUIRE(run_mote(small_gpt(folder) + "--steps 3 --out " + out).status == 0);
+    std::string text = read_text(folder / "text.txt");
+    std::ranges::replace(text, 'c', 'z');
+    std::ofstream(path) << text;
+    Ran ran = run_mote("train gpt --steps 5 --resume " + out + " --data " + path);
+    CHECK(ran.status == 1);
+    CHECK(
+        has(ran, "other.txt differ from those of the checkpoint, only here: 'z', only there: 'c'"));
+    std::ranges::reverse(text);
+    std::ranges::replace(text, 'z', 'c');
+    std::ofstream(path) << text;
+    CHECK(run_mote("train gpt --steps 5 --resume " + out + " --data " + path).status == 0);
+  }
+
+  TEST_CASE("a run that diverges has a result") {
+    Folder folder;
+    const std::string train = small_gpt(folder) + "--lr 1e30 --steps 20 ";
+    Ran ran = run_mote(train);
+    CHECK(ran.status == 0);
+    CHECK(has(ran, "mote: no sample: [generate] a logit is not a number\n"));
+    CHECK(has(ran, "\nloss nan\nvalidation loss nan\n"));
+    Ran json = run(MOTE_BINARY_DIR "/mote " + train + "--json 2>/dev/null");
+    CHECK(json.status == 0);
+    CHECK(has(json, "\"loss\": null, \"finished\": true, \"validation_loss\": null}"));
   }
 
   TEST_CASE("a bar on a terminal, drawn over itself in one line") {
@@ -329,12 +403,18 @@ TEST_SUITE("command line") {
   TEST_CASE("full disks and unwritable paths are errors that lose nothing") {
     Folder folder;
     const std::string train = small_gpt(folder) + "--steps 6 ", out = folder / "out";
+    REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
     for (const char* option : {"--out ", "--plot "}) {
       Ran ran = run_mote(train + option + "/nonexistent/file");
       CHECK(ran.status == 1);
       CHECK(has(ran, "/nonexistent/file: No such file or directory"));
       CHECK(ran.output.find("1/6") == std::string::npos);  // said before the work
       CHECK(has(run_mote(train + option + "/tmp"), "/tmp is a folder"));
+      Ran piped = run_mote(train + option + folder / "pipe");
+      CHECK(piped.status == 1);
+      CHECK(has(piped, "pipe is not a regular file"));
+      CHECK(piped.output.find("1/6") == std::string::npos);
+      CHECK(std::filesystem::is_fifo(folder / "pipe"));
     }
     REQUIRE(run_mote(train + "--out " + out).status == 0);
     const std::string before = read_text(out);
@@ -346,7 +426,7 @@ TEST_SUITE("command line") {
     CHECK(has(ran, "\nvalidation loss "));
     CHECK(has(ran, "\nmote: [save_safetensors] cannot write " + out + ": File too large\n"));
     CHECK(read_text(out) == before);
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);  // no remains
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 3);  // no remains
   }
 
   TEST_CASE("what a task needs") {
@@ -355,6 +435,7 @@ TEST_SUITE("command line") {
     CHECK(has(run_mote("train mnist --device NOSUCH"), "there is no device NOSUCH; there are CPU"));
     CHECK(has(run_mote("run llama2c"), "[run] llama2c needs --model FILE"));
     CHECK(has(run_mote("train mnist --steps 3 --epochs 1"), "give --steps or --epochs, not both"));
+    CHECK(has(run_mote("train mnist --epochs 0"), "--epochs 0 is 0 steps: needs one or more"));
     Folder folder;
     save_safetensors(folder / "other", {
                                            {"x", ones({1})}
@@ -363,6 +444,9 @@ TEST_SUITE("command line") {
               "the metadata has no 'task': this is no checkpoint of mote train"));
     std::ofstream(folder / "short.txt") << "abcabc";
     CHECK(has(run_mote("train gpt --data " + folder / "short.txt"), "characters to learn, fewer"));
+    Ran large = run_mote(small_gpt(folder) + "--context 1500 --steps 1");
+    CHECK(has(large, "text.txt is too short: its last tenth has 2000 characters, fewer than two "));
+    CHECK(large.output.find("1/1") == std::string::npos);  // said before the work
   }
 
   TEST_CASE("llama2.c's stories, token by token") {

@@ -107,6 +107,38 @@ TEST_CASE("saving keeps the file's mode, and a link") {
   CHECK((info.st_mode & 0777) == 0640);
 }
 
+TEST_CASE("saving writes what a link leads to, be it there or not") {
+  TempFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("sub/second.npy", folder / "first.npy");
+  std::filesystem::create_symlink("real.npy", folder / "sub/second.npy");
+  for (const int count : {3, 5}) {
+    save_npy(folder / "first.npy", arange(count));
+    CHECK(std::filesystem::is_symlink(folder / "first.npy"));
+    CHECK(std::filesystem::is_symlink(folder / "sub/second.npy"));
+    CHECK(load_npy(folder / "sub/real.npy").numel() == count);
+  }
+  const std::string loop = folder / "loop.npy";
+  std::filesystem::create_symlink("loop.npy", loop);
+  CHECK(error_of([&] { save_npy(loop, arange(4)); }) ==
+        "[save_npy] cannot write " + loop + ": Too many levels of symbolic links");
+}
+
+TEST_CASE("saving does not replace what is no regular file") {
+  TempFolder folder;
+  const std::string pipe = folder / "pipe", link = folder / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", link);
+  for (const std::string& path : {pipe, link}) {
+    CHECK(error_of([&] { save_npy(path, arange(4)); }) ==
+          "[save_npy] " + path + " is not a regular file");
+    CHECK(error_of([&] { load_npy(path); }) == "[load_npy] " + path + " is not a regular file");
+    CHECK(std::filesystem::is_fifo(path));
+  }
+  CHECK(error_of([] { load_npy("/proc/self/status"); }) ==
+        "[load_npy] /proc/self/status is not a regular file");
+}
+
 TEST_CASE("saving removes what a killed process left, and nothing else") {
   TempFolder folder;
   write_file(folder / ".a.npy.saving-1-0", "abandoned");

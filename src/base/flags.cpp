@@ -126,11 +126,17 @@ static std::string padded(std::string word, size_t width) {
   return word;
 }
 
+std::vector<FlagText> flag_texts() {
+  std::vector<FlagText> out;
+  for (const FlagRow& row : rows()) out.push_back({row.name, row.value, row.doc});
+  return out;
+}
+
 std::string flags_help() {
   std::string out;
-  for (const FlagRow& row : rows())
-    out += text("  ", padded(row.name, 12), padded(row.value.empty() ? "-" : row.value, 6), row.doc,
-                "\n");
+  for (const FlagText& row : flag_texts())
+    out += text("  ", padded(row.name, 12), padded(row.value.empty() ? "-" : row.value, 6),
+                row.meaning, "\n");
   return out;
 }
 

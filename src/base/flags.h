@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mote {
 
@@ -58,7 +59,11 @@ class FlagScopes {
 uint64_t code_flags_hash();
 // Also read DEBUG=1 and the like, not only MOTE_DEBUG=1. Call before the first flag is read.
 void read_short_flag_names();
-// "NAME  default  doc" lines, for help texts and docs.
+// The table's words, for help texts and docs, and as "NAME  default  meaning" lines.
+struct FlagText {
+  std::string name, value, meaning;  // value: by default
+};
+std::vector<FlagText> flag_texts();
 std::string flags_help();
 
 }  // namespace mote

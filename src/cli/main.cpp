@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "cli/commands.h"
+#include "io/json.h"
 
 using namespace mote;
 
@@ -18,12 +19,32 @@ namespace {
 
 int print_help(const Words&);
 
-int print_version(const Words&) {
-  std::printf("mote %s (build %s)\n", MOTE_VERSION, build_id());
+int print_version(const Words& words) {
+  if (words.has("json")) {
+    JsonWriter json;
+    json.begin('{').key("version").value(MOTE_VERSION).key("build").value(build_id()).end();
+    std::printf("%s\n", json.text().c_str());
+  } else {
+    std::printf("mote %s (build %s)\n", MOTE_VERSION, build_id());
+  }
   return 0;
 }
 
-int print_flags(const Words&) {
+void print_flags_json() {
+  JsonWriter json;
+  json.begin('[');
+  for (const FlagText& flag : flag_texts()) {
+    json.begin('{').key("name").value(flag.name).key("default").value(flag.value);
+    json.key("meaning").value(flag.meaning).end();
+  }
+  std::printf("%s\n", json.end().text().c_str());
+}
+
+int print_flags(const Words& words) {
+  if (words.has("json")) {
+    print_flags_json();
+    return 0;
+  }
   std::printf(
       "Set NAME=value, or MOTE_NAME=value, in the environment. Name, "
       "default, meaning:\n%s",
@@ -31,9 +52,13 @@ int print_flags(const Words&) {
   return 0;
 }
 
-constexpr Command flags_command = {
-    "flags", "", "the settings read from the environment", {}, print_flags};
-constexpr Command version_command = {"version", "", "the version and the build", {}, print_version};
+constexpr Option json_option[] = {
+    {"json", "", "print JSON"}
+};
+constexpr Command flags_command = {"flags", "", "the settings read from the environment",
+                                   json_option, print_flags};
+constexpr Command version_command = {"version", "", "the version and the build", json_option,
+                                     print_version};
 constexpr Command help_command = {
     "help", "[COMMAND]", "what the commands do, or one of them in full", {}, print_help};
 
@@ -69,17 +94,13 @@ int print_help(const Words& words) {
   return 0;
 }
 
-// The line of this program that an error names means nothing to its user.
-std::string without_place(std::string what) {
-  size_t place = what.rfind(" (src/cli/");
-  if (place != what.npos && what.ends_with(')')) what.resize(place);
-  return what;
-}
+std::string no_place() { return ""; }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   read_short_flag_names();
+  error_place = no_place;  // the line of this program that made a call means nothing to its user
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
   int on_error = 2;               // while it is the words of the command line that are wrong
   try {
@@ -97,7 +118,7 @@ int main(int argc, char** argv) {
            text("[", command.name, "] the output cannot be written: ", std::strerror(errno)));
     return status;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mote: %s\n", without_place(error.what()).c_str());
+    std::fprintf(stderr, "mote: %s\n", error.what());
     return on_error;
   }
 }

@@ -49,18 +49,34 @@ bool parse_number(std::string_view word, T& out) {
   return problem == std::errc() && end == word.data() + word.size();
 }
 
+std::string range_text(const Range& range) {
+  return std::isfinite(range.most) ? text(" from ", range.least, " to ", range.most)
+                                   : text(", ", range.least, " or more");
+}
+
 void check_value(const Command& command, const Option& option, std::string_view value) {
-  int64_t whole = 0;
-  double number = 0;
-  if (option.value == "N")
-    check(parse_number(value, whole) && whole >= 0, "[", command.name, "] --", option.name,
-          " needs a whole number, got '", value, "'");
-  else if (option.value == "X")
-    check(parse_number(value, number) && number >= 0 && std::isfinite(number), "[", command.name,
-          "] --", option.name, " needs a number, got '", value, "'");
-  else
+  const bool whole = option.value == "N";
+  if (!whole && option.value != "X") {
     check(!value.empty(), "[", command.name, "] --", option.name, " needs ", option.value,
           ", got nothing");
+    return;
+  }
+  int64_t integer = 0;
+  double number = 0;
+  const bool parses = whole ? parse_number(value, integer) : parse_number(value, number);
+  if (whole) number = static_cast<double>(integer);
+  check(parses && std::isfinite(number) && number >= option.range.least &&
+            number <= option.range.most,
+        "[", command.name, "] --", option.name, " needs a ", whole ? "whole " : "", "number",
+        range_text(option.range), ", got '", value, "'");
+}
+
+// "gpt|llama2c" as "gpt, llama2c: ".
+std::string before_meaning(const Option& option) {
+  std::string out;
+  for (std::string_view choice : split(option.of, '|'))
+    out += text(out.empty() ? "" : ", ", choice);
+  return out.empty() ? "" : out + ": ";
 }
 
 }  // namespace
@@ -107,7 +123,9 @@ Words::Words(const Command& command, std::span<const char* const> words) {
       take_option(command, name, value);
     }
   }
-  if (!wants_help_) check_operands(command);
+  if (wants_help_) return;
+  check_operands(command);
+  check_choice(command);
 }
 
 void Words::take_option(const Command& command, std::string_view name, const std::string& value) {
@@ -141,6 +159,14 @@ void Words::check_operands(const Command& command) const {
         operands_.size() > wanted.size() ? operands_[wanted.size()] : "", "'");
 }
 
+void Words::check_choice(const Command& command) const {
+  for (const Option& option : command.options) {
+    if (option.of.empty() || !has(option.name)) continue;
+    check(std::ranges::count(split(option.of, '|'), operands_[0]) > 0, "[", command.name, "] --",
+          option.name, " is no option of `", command.name, " ", operands_[0], "`");
+  }
+}
+
 std::string Words::text(std::string_view name, const std::string& otherwise) const {
   auto it = values_.find(name);
   return it == values_.end() ? otherwise : it->second;
@@ -162,8 +188,8 @@ std::string help_text(const Command& command) {
   if (!command.options.empty()) out += "\n";
   for (const Option& option : command.options) {
     std::string left = text("  --", option.name, option.value.empty() ? "" : " ", option.value);
-    out +=
-        text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '), option.meaning, "\n");
+    out += text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '),
+                before_meaning(option), option.meaning, "\n");
   }
   if (!command.more.empty()) out += text("\n", command.more, "\n");
   return out;

@@ -2,6 +2,7 @@
 // against that, so that a command's code starts with values that make sense.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -10,10 +11,17 @@
 
 namespace mote {
 
-// --name VALUE. What may follow is said by its letter: "N" a whole number, "X" a number, both not
-// negative; anything else is text; "" nothing, the option is a switch.
+// The numbers that an option takes, both ends among them.
+struct Range {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+};
+
+// --name VALUE. What may follow is said by its letter: "N" a whole number, "X" a number; anything
+// else is text; "" nothing, the option is a switch.
 struct Option {
   std::string_view name, value, meaning;
+  std::string_view of = "";  // "gpt|llama2c": the choices of the first operand that take it; "" all
+  Range range = {};
 };
 
 class Words;
@@ -43,6 +51,7 @@ class Words {
  private:
   void take_option(const Command&, std::string_view name, const std::string& value);
   void check_operands(const Command&) const;
+  void check_choice(const Command&) const;
   std::map<std::string, std::string, std::less<>> values_;
   std::vector<std::string> operands_;
   bool wants_help_ = false;

@@ -142,15 +142,16 @@ int run_run(const Words& words) {
 constexpr Option options[] = {
     {"model",       "FILE", "mnist, cifar, gpt: a checkpoint of `mote train`; llama2c: a model of "
                             "llama2.c"},
-    {"tokenizer",   "FILE", "llama2c: its tokenizer"},
-    {"data",        "PATH", "mnist, cifar: pictures to test with; by default those of the "
-                            "training"},
-    {"prompt",      "TEXT", "gpt, llama2c: how the text begins"},
-    {"steps",       "N",    "gpt, llama2c: how many tokens at most"},
-    {"temperature", "X",    "gpt, llama2c: 0 takes the likeliest token, 1 draws as the model says"},
-    {"top-p",       "X",    "gpt, llama2c: draw among the likeliest that have this probability "
-                            "together"},
-    {"seed",        "N",    "gpt, llama2c: of the draws"},
+    {"tokenizer",   "FILE", "its tokenizer", "llama2c"},
+    {"data",        "PATH", "pictures to test with; by default those of the training",
+                            "mnist|cifar"},
+    {"prompt",      "TEXT", "how the text begins", "gpt|llama2c"},
+    {"steps",       "N",    "how many tokens at most", "gpt|llama2c", {.least = 1}},
+    {"temperature", "X",    "0 takes the likeliest token, 1 draws as the model says",
+                            "gpt|llama2c"},
+    {"top-p",       "X",    "draw among the likeliest that have this probability together",
+                            "gpt|llama2c", {.most = 1}},
+    {"seed",        "N",    "of the draws", "gpt|llama2c"},
     {"device",      "NAME", "where to compute (`mote devices`)"},
     {"json",        "",     "print JSON"},
 };

@@ -26,5 +26,6 @@ class Settings {
 // The value of a key; an error that names the file without one.
 const std::string& find(const Metadata&, std::string_view key, const std::string& file);
 int64_t find_integer(const Metadata&, std::string_view key, const std::string& file);
+bool same_number(const std::string& a, const std::string& b);  // 0.1 and 0.10
 
 }  // namespace mote

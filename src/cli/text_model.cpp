@@ -1,17 +1,38 @@
 #include "cli/text_model.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
+#include "io/bytes.h"
 
 namespace mote {
+
+namespace {
+
+// The end of a line, after which anything may begin, where the text had lines.
+int32_t token_before_text(const data::Characters& characters) {
+  const std::vector<uint32_t>& all = characters.characters;
+  const auto at = std::ranges::find(all, uint32_t{'\n'});
+  return at == all.end() ? 0 : static_cast<int32_t>(at - all.begin());
+}
+
+std::string only_in(const data::Characters& a, const data::Characters& b) {
+  data::Characters out;
+  std::ranges::set_difference(a.characters, b.characters, std::back_inserter(out.characters));
+  return alphabet(out);
+}
+
+}  // namespace
 
 std::string write_text(models::Gpt& net, const data::Characters& characters,
                        const std::string& prompt, int64_t count,
                        const models::SamplerOptions& options) {
   eval(net);
   models::Sampler sampler(options);
-  std::vector<int32_t> tokens = characters.encode(prompt.empty() ? "\n" : prompt);
+  std::vector<int32_t> tokens = characters.encode(prompt);
+  if (prompt.empty()) tokens = {token_before_text(characters)};
   tokens = models::generate(net, std::move(tokens), count, sampler);
   return characters.decode(std::span(tokens).subspan(prompt.empty() ? 1 : 0));
 }
@@ -27,6 +48,20 @@ data::Characters characters_from(const std::string& alphabet) {
   out.train.clear();
   out.validation.clear();
   return out;
+}
+
+void keep_alphabet(Settings& settings, const data::Characters& characters,
+                   const std::string& path) {
+  const std::string now = alphabet(characters), before = settings.text("characters", now);
+  if (now == before) return;
+  const data::Characters learned = characters_from(before);
+  std::string what;
+  if (std::string more = only_in(characters, learned); !more.empty())
+    what += text(", only here: ", quoted(more));
+  if (std::string gone = only_in(learned, characters); !gone.empty())
+    what += text(", only there: ", quoted(gone));
+  fail(ErrorKind::User,
+       text("[train] the characters of ", path, " differ from those of the checkpoint", what));
 }
 
 models::GptConfig gpt_config(Settings& settings, int64_t vocabulary) {

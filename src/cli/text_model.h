@@ -12,6 +12,9 @@ models::GptConfig gpt_config(Settings&, int64_t vocabulary);
 // All characters in the order of their tokens, as text, and back.
 std::string alphabet(const data::Characters&);
 data::Characters characters_from(const std::string& alphabet);
+// Puts the alphabet into the settings, so that a trained model speaks without the text it learned
+// from. Where they have one of a checkpoint already, another is an error.
+void keep_alphabet(Settings&, const data::Characters&, const std::string& path);
 // So many characters after the prompt, which stands before them; by default a line begins.
 std::string write_text(models::Gpt&, const data::Characters&, const std::string& prompt,
                        int64_t count, const models::SamplerOptions&);

@@ -39,6 +39,8 @@ int64_t count_steps(Settings& settings, int64_t per_epoch, int64_t otherwise) {
   const Words& words = settings.words();
   if (!words.has("epochs")) return settings.integer("steps", otherwise);
   double steps = words.number("epochs", 1) * static_cast<double>(per_epoch);
+  check(steps >= 0.5 && steps < 1e18, "[train] --epochs ", words.text("epochs"), " is ", steps,
+        " steps: needs one or more");
   settings.set("steps", std::to_string(std::llround(steps)));
   return settings.integer("steps", otherwise);
 }
@@ -91,16 +93,24 @@ void check_writable(const std::string& path) {
   OutputFile never_committed(path);
 }
 
+Checkpoint checkpoint_to_go_on_from(const Words& words) {
+  const std::string name = words.operand(0), from = words.text("resume");
+  if (from.empty()) return {};
+  Checkpoint saved = load_checkpoint(from);
+  check(saved.task == name, "[train] ", from, " is a checkpoint of ", saved.task, ", not of ",
+        name);
+  for (const char* fixed : {"seed", "layers", "heads", "width", "context", "dropout"}) {
+    if (!words.has(fixed)) continue;
+    const std::string& before = find(saved.settings, fixed, from);
+    check(same_number(words.text(fixed), before), "[train] --", fixed,
+          " cannot change when a run goes on: it was ", before, ", got ", words.text(fixed));
+  }
+  return saved;
+}
+
 Run prepare(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
-  Checkpoint saved;
-  if (!from.empty()) {
-    saved = load_checkpoint(from);
-    check(saved.task == name, "[train] ", from, " is a checkpoint of ", saved.task, ", not of ",
-          name);
-    for (const char* fixed : {"seed", "layers", "heads", "width", "context", "dropout"})
-      check(!words.has(fixed), "[train] --", fixed, " cannot change when a run goes on");
-  }
+  const Checkpoint saved = checkpoint_to_go_on_from(words);
   // What cannot be written is said before the work, not after it.
   const std::string out = words.text("out", from);
   for (const std::string& file : {out, words.text("plot")})
@@ -117,6 +127,8 @@ Run prepare(const Words& words) {
   int64_t batch = settings.integer("batch", defaults.batch);
   data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
+  check(steps >= saved.step, "[train] ", from, " has done ", saved.step, " steps, more than the ",
+        steps, " asked for");
   int64_t save_every = settings.integer("save-every", 0, 0);
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
   run.out = out;
@@ -228,24 +240,26 @@ int run_train(const Words& words) {
 }
 
 // clang-format off
+constexpr Range at_least_one = {.least = 1};
 constexpr Option options[] = {
     {"data",       "PATH", "mnist: folder of the idx files (none: built-in digits); cifar: folder "
                            "of .bin files; gpt: a text file"},
     {"device",     "NAME", "where to compute (`mote devices`)"},
-    {"steps",      "N",    "how many steps"},
+    {"steps",      "N",    "how many steps", "", at_least_one},
     {"epochs",     "X",    "how often to go through the data, instead of --steps"},
-    {"batch",      "N",    "examples of a step"},
+    {"batch",      "N",    "examples of a step", "", at_least_one},
     {"lr",         "X",    "the highest learning rate of the schedule"},
     {"seed",       "N",    "of the weights and the order of examples"},
-    {"layers",     "N",    "gpt: blocks"},
-    {"heads",      "N",    "gpt: attention heads of a block"},
-    {"width",      "N",    "gpt: features"},
-    {"context",    "N",    "gpt: characters seen at once"},
-    {"dropout",    "X",    "gpt: the part of features left out at random"},
+    {"layers",     "N",    "blocks", "gpt", at_least_one},
+    {"heads",      "N",    "attention heads of a block", "gpt", at_least_one},
+    {"width",      "N",    "features", "gpt", at_least_one},
+    {"context",    "N",    "characters seen at once", "gpt", at_least_one},
+    {"dropout",    "X",    "the part of features left out at random", "gpt", {.most = 1}},
     {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
-    {"save-every", "N",    "write the checkpoint after every N steps as well"},
+    {"save-every", "N",    "write the checkpoint after every N steps as well", "", at_least_one},
     {"resume",     "FILE", "go on from this checkpoint"},
-    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from"},
+    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from",
+                           "", at_least_one},
     {"plot",       "FILE", "draw the loss curve (SVG)"},
     {"json",       "",     "print the result as JSON"},
 };

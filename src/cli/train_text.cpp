@@ -20,6 +20,11 @@ Tensor loss_of(const models::Gpt& net, const data::TokenBatch& batch) {
   return net(batch.tokens).flatten(0, 1).cross_entropy(batch.targets.flatten());
 }
 
+// That touch but do not overlap.
+int64_t stretches(const std::vector<int32_t>& tokens, int64_t context) {
+  return data::token_starts(tokens, context) / context;
+}
+
 // Weight decay is for matrices; biases and norms are left alone.
 std::vector<Tensor> parameters_of(models::Gpt& net, bool matrices) {
   std::vector<Tensor> all = parameters(net);
@@ -68,6 +73,7 @@ class TextTask : public Task {
     StepFigures operator()(const data::TokenBatch& batch) const;
   };
   double validation_loss(Progress&);
+  std::string sample(Progress&);
   models::GptConfig config_;
   models::Gpt net_;
   data::Characters characters_;
@@ -108,33 +114,40 @@ std::vector<NamedTensor> TextTask::state() {
   return all;
 }
 
-// Over stretches that touch but do not overlap, all of the text that was not learned from.
+// Over all of the text that was not learned from.
 double TextTask::validation_loss(Progress& progress) {
   eval(net_);
   auto loss = jit([&](const data::TokenBatch& batch) { return loss_of(net_, batch); });
   const std::vector<int32_t>& tokens = characters_.validation;
   const int64_t context = config_.context;
-  int64_t stretches = data::token_starts(tokens, context) / context;
-  check(stretches > 0, "[train] the text is too short: its last tenth has ", tokens.size(),
-        " characters, fewer than two stretches of ", context);
-  const int64_t batch = std::min<int64_t>(stretches, 12);
+  const int64_t all = stretches(tokens, context);
+  const int64_t batch = std::min<int64_t>(all, 12);
   double sum = 0;
   int64_t count = 0;
   std::vector<int64_t> starts(static_cast<size_t>(batch));
-  for (int64_t at = 0; at + batch <= stretches; at += batch, ++count) {
-    progress.wait(text("validating ", at, "/", stretches));
+  for (int64_t at = 0; at + batch <= all; at += batch, ++count) {
+    progress.wait(text("validating ", at, "/", all));
     for (int64_t i = 0; i < batch; ++i) starts[static_cast<size_t>(i)] = (at + i) * context;
     sum += loss(data::token_batch(tokens, starts, context)).item<float>();
   }
   return sum / static_cast<double>(count);
 }
 
+// A network whose weights are no numbers any more writes nothing, but its run has a result.
+std::string TextTask::sample(Progress& progress) {
+  progress.wait("writing a sample");
+  try {
+    return write_text(net_, characters_, "", kSampleCharacters,
+                      {.temperature = kSampleTemperature, .seed = 1});
+  } catch (const Error& error) {
+    progress.say(text("mote: no sample: ", error.what()));
+    return "";
+  }
+}
+
 Outcome TextTask::judge(Progress& progress) {
   double loss = validation_loss(progress);
-  progress.wait("writing a sample");
-  std::string sample = write_text(net_, characters_, "", kSampleCharacters,
-                                  {.temperature = kSampleTemperature, .seed = 1});
-  return {text("validation loss ", decimal(loss, 3)), "validation_loss", loss, sample};
+  return {text("validation loss ", decimal(loss, 3)), "validation_loss", loss, sample(progress)};
 }
 
 }  // namespace
@@ -146,12 +159,14 @@ std::unique_ptr<Task> make_text_task(Settings& settings) {
         "some 100,000 characters "
         "or more");
   data::Characters characters = data::characters_of_file(path);
+  keep_alphabet(settings, characters, path);
   auto vocabulary = static_cast<int64_t>(characters.characters.size());
   models::GptConfig config = gpt_config(settings, vocabulary);
   check(data::token_starts(characters.train, config.context) > 0, "[train] ", path, " has ",
         characters.train.size(), " characters to learn, fewer than --context ", config.context);
-  // A trained model speaks without the text it learned from.
-  settings.set("characters", alphabet(characters));
+  check(stretches(characters.validation, config.context) > 0, "[train] ", path,
+        " is too short: its last tenth has ", characters.validation.size(),
+        " characters, fewer than two stretches of ", config.context);
   return std::make_unique<TextTask>(config, std::move(characters), path,
                                     settings.number("lr", 1e-3));
 }

@@ -33,9 +33,17 @@ std::string temporary_prefix(const std::string& path) {
   return path.substr(0, name) + "." + path.substr(name) + ".saving-";
 }
 
-std::string behind_links(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) ? resolved : path;
+// A link may lead to a file that is not there yet.
+std::string behind_links(std::string path) {
+  constexpr int most = 40;  // as the system
+  for (int i = 0; i < most; ++i) {
+    char to[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), to, sizeof to);
+    if (length < 0) return path;
+    const std::string next(to, static_cast<size_t>(length));
+    path = next.starts_with('/') ? next : folder_of(path) + "/" + next;
+  }
+  return path;
 }
 
 // A writer holds a lock on its temporary file, so one that can be locked has lost its writer.
@@ -46,7 +54,7 @@ void remove_abandoned(const std::string& prefix) {
   while (const dirent* entry = ::readdir(listing)) {
     if (std::strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
     const std::string path = folder + "/" + entry->d_name;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) continue;
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
     ::close(fd);
@@ -75,8 +83,12 @@ int make_temporary(const std::string& prefix, std::string& path) {
 
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_links(path)) {
   struct stat old;
-  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  const bool replaces = ::stat(path.c_str(), &old) == 0;
+  if (!replaces && errno == ELOOP) fail_with("write");
   if (replaces && S_ISDIR(old.st_mode)) errno = EISDIR, fail_with("write");
+  // A device or a pipe would be replaced by a file.
+  if (replaces && !S_ISREG(old.st_mode))
+    fail(ErrorKind::Device, text("[", current_method(), "] ", path_, " is not a regular file"));
   const std::string prefix = temporary_prefix(target_);
   remove_abandoned(prefix);
   fd_ = make_temporary(prefix, temporary_);

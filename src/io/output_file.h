@@ -10,7 +10,8 @@ namespace mote {
 // Writes to a temporary file in the same folder; commit() makes it durable and puts it in place of
 // `path` in one step. Without commit (an error, a full disk, a killed process) `path` is as before.
 // The temporary file goes with this object; one that a killed process left is removed by the next
-// OutputFile for the same path. Errors name the path and the reason.
+// OutputFile for the same path. A symbolic link stays, what it leads to is written; what is there
+// and is no regular file is refused. Errors name the path and the reason.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);

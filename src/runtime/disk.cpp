@@ -47,10 +47,11 @@ void unmap(void* context) {
   delete m;
 }
 
+// Opening a pipe that nobody writes to would wait without O_NONBLOCK.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_ < 0) fail_with("open");
   }
   ~OpenFile() { ::close(fd_); }
@@ -60,6 +61,10 @@ class OpenFile {
     struct stat info;
     if (::fstat(fd_, &info) != 0) fail_with("read");
     if (S_ISDIR(info.st_mode)) errno = EISDIR, fail_with("map");
+    // Files of /proc say that they are regular and empty.
+    char byte;
+    if (!S_ISREG(info.st_mode) || (info.st_size == 0 && ::read(fd_, &byte, 1) > 0))
+      fail(ErrorKind::Device, text("[", current_method(), "] ", path_, " is not a regular file"));
     return info.st_size;
   }
   [[noreturn]] void fail_with(const char* what) const {
