@@ -10,6 +10,7 @@
 namespace mote {
 
 std::string decimal(double v, int digits) {
+  if (std::isnan(v)) return "nan";  // whatever its sign
   char out[64];
   std::snprintf(out, sizeof out, "%.*f", digits, v);
   return out;

@@ -188,7 +188,7 @@ void print_outcome(const Run& run, const Progress& progress, double seconds,
   if (step_seconds > 0)
     line += text(", ", duration_text(step_seconds), " a step, ",
                  decimal(static_cast<double>(run.batch) / step_seconds, 0), " samples/s");
-  std::printf("%s\nloss %.4f\n", line.c_str(), mean_of_last(run.losses));
+  std::printf("%s\nloss %s\n", line.c_str(), decimal(mean_of_last(run.losses), 4).c_str());
   if (!run.out.empty()) std::printf("saved as %s\n", run.out.c_str());
   std::printf("%s\n", outcome.line.c_str());
   if (!outcome.sample.empty()) std::printf("\n%s\n", outcome.sample.c_str());
