@@ -429,6 +429,18 @@ TEST_SUITE("checked semantics") {
     }
   }
 
+  TEST_CASE("writing by a mask needs one value for each true element") {
+    Tensor x = at({3, 1, 2}, "CPU"), mask = x > 0;
+    CHECK(values(x.clone().set({mask}, at({8, 9}, "CPU"))) == Values{8, 9, 0});
+    FlagScope check(Flag::CHECK, 1);
+    const std::string says = ") for a mask with 3 true elements";
+    CHECK(error_of([&] { x.set({mask}, at({8, 9}, "CPU")); }) ==
+          at_line("[set] a value of shape (2" + says, __LINE__ - 1));
+    CHECK(error_of([&] { x.index_put_({mask}, at({6, 7, 8, 9}, "CPU")); }) ==
+          at_line("[index_put_] a value of shape (4" + says, __LINE__ - 1));
+    CHECK(values(x) == Values{3, 1, 2});
+  }
+
   TEST_CASE("correct programs run the same") {
     FlagScope check(Flag::CHECK, 1);
     Tensor x = at({3, 1, 2}, "CPU");

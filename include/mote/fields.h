@@ -9,6 +9,8 @@
 // for the tensors in a value. Fields are tensors, symbolic sizes, structs with such a line, and
 // vectors, arrays, maps, optionals, pairs and tuples of these; anything else is a compile error.
 // Numbers and other settings are left out of the line.
+// The line makes member templates, which C++ allows in no struct that is local to a function: such
+// a struct stands outside.
 #pragma once
 #include <mote/tensor.h>
 

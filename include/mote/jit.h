@@ -17,16 +17,18 @@
 // Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
 // MOTE_FIELDS line, vectors, maps, optionals, tuples of these. Anything else (an int, a float) is a
 // compile error, for its value would be baked into the list.
-//   * Arguments are replaced by position. They are realized first if need be; a view is copied,
-//     unless it is the whole of its tensor in order, and cannot be written. Their shape, dtype,
-//     device, marks (requires_grad_), number and aliasing must be those of the capture: an error
-//     names the argument. Bound variables, also those in the shapes of arguments, may change their
-//     value. A variable that f binds itself is an error.
+//   * Arguments are replaced by position. They are realized first if need be; a view that
+//     is not the whole of its tensor in order is copied, and writing to it is an error, in the
+//     capture and in a replay. Their shape, dtype, device, marks (requires_grad_), number and
+//     aliasing must be those of the capture: an error names the argument. Bound variables, also
+//     those in the shapes of arguments, may change their value. A variable that f binds itself is
+//     an error.
 //   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its
 //     state, read and written where they are. Change them with assign() and the like, also between
 //     calls.
-//     Putting another tensor in the place of one that f uses (w = ...) goes unseen; it is an error
-//     once nothing else holds the old one. Tensors that f makes of host values (from_data) would be
+//     Putting another tensor in the place of one that f reads (w = w + x) is an error once no other
+//     handle and no pending graph from outside f holds the old one: in the capture, or in the next
+//     replay; until then it goes unseen. Tensors that f makes of host values (from_data) would be
 //     the same in every replay: an error. A lazy tensor made outside is computed anew in every
 //     replay; realize() it first to have it computed once.
 //   * Results are safe to keep: a replay writes to other memory while something holds an earlier
@@ -66,15 +68,19 @@ class JitBase {
  public:
   JitBase(const JitBase&) = delete;
   JitBase(JitBase&& other) noexcept : core_(other.core_) { other.core_ = nullptr; }
-  void reset();           // forget the capture: the next call is call 1
-  bool captured() const;  // the next call replays
+  void reset(Loc = Loc::current());           // forget the capture: the next call is call 1
+  bool captured(Loc = Loc::current()) const;  // the next call replays
   // Buffers read before they are written, but for arguments, in the order of first use. Empty until
   // captured. Names are looked for among the tensors given.
-  std::vector<JitState> state(const std::vector<NamedTensor>& names = {}) const;
+  std::vector<JitState> state(const std::vector<NamedTensor>& names = {},
+                              Loc = Loc::current()) const;
 
  protected:
-  explicit JitBase(const Loc& where);
+  JitBase();
   ~JitBase();
+  JitCore& core(const Loc& where) const;  // an error once it was moved from
+
+ private:
   JitCore* core_;
 };
 
@@ -96,7 +102,7 @@ inline constexpr char jit_types = 0;
 class JitCall {
  public:
   enum Mode { Run, Capture, Replay };
-  JitCall(JitCore& core, const void* type);
+  JitCall(JitCore& core, const void* type, const Loc& where);
   ~JitCall();
   JitCall(const JitCall&) = delete;
 
@@ -116,12 +122,37 @@ class JitCall {
 template <class F>
 class Jit : public JitBase {
  public:
-  explicit Jit(F f, const Loc& where) : JitBase(where), f_(std::move(f)) {}
+  explicit Jit(F f) : f_(std::move(f)) {}
+
+  // A default argument, which is what knows the line of the call, cannot follow a pack.
+  auto operator()(Loc at = Loc::current()) { return call(at); }
+  template <class A>
+  auto operator()(A&& a, Loc at = Loc::current()) {
+    return call(at, std::forward<A>(a));
+  }
+  template <class A, class B>
+  auto operator()(A&& a, B&& b, Loc at = Loc::current()) {
+    return call(at, std::forward<A>(a), std::forward<B>(b));
+  }
+  template <class A, class B, class C>
+  auto operator()(A&& a, B&& b, C&& c, Loc at = Loc::current()) {
+    return call(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+  template <class A, class B, class C, class D>
+  auto operator()(A&& a, B&& b, C&& c, D&& d, Loc at = Loc::current()) {
+    return call(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
+  }
+  // With more arguments errors name this line; call(Loc::current(), a, b, ...) names another.
+  template <class... Args>
+    requires(sizeof...(Args) > 4)
+  auto operator()(Args&&... args) {
+    return call(Loc::current(), std::forward<Args>(args)...);
+  }
 
   template <class... Args>
-  auto operator()(Args&&... args) {
+  auto call(const Loc& where, Args&&... args) {
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
-    JitCall call(*core_, &jit_types<R, std::remove_cvref_t<Args>...>);
+    JitCall call(core(where), &jit_types<R, std::remove_cvref_t<Args>...>, where);
     size_t i = 0;
     (walk_fields(args, std::to_string(i++), call), ...);
     if constexpr (std::is_void_v<R>) {
@@ -165,8 +196,8 @@ class Jit : public JitBase {
 };
 
 template <class F>
-Jit<F> jit(F f, const Loc& where = Loc::current()) {
-  return Jit<F>(std::move(f), where);
+Jit<F> jit(F f) {
+  return Jit<F>(std::move(f));
 }
 
 }  // namespace mote

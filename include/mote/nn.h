@@ -59,7 +59,8 @@ struct Linear {
   Tensor weight, bias;
   MOTE_FIELDS(weight, bias)
   Linear() = default;
-  Linear(int64_t in_features, int64_t out_features, bool with_bias = true, const Options& = {});
+  Linear(int64_t in_features, int64_t out_features, bool with_bias = true, const Options& = {},
+         Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -70,7 +71,7 @@ struct Conv {
   MOTE_FIELDS(weight, bias)
   Conv() = default;
   Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel, const ConvOptions& = {},
-       bool with_bias = true, const Options& = {});
+       bool with_bias = true, const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 using Conv1d = Conv<1>;
@@ -84,7 +85,8 @@ struct ConvTranspose {
   MOTE_FIELDS(weight, bias)
   ConvTranspose() = default;
   ConvTranspose(int64_t in_channels, int64_t out_channels, const Ints& kernel,
-                const ConvTransposeOptions& = {}, bool with_bias = true, const Options& = {});
+                const ConvTransposeOptions& = {}, bool with_bias = true, const Options& = {},
+                Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 using ConvTranspose1d = ConvTranspose<1>;
@@ -100,7 +102,7 @@ struct BatchNorm {
   MOTE_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
   BatchNorm() = default;
   explicit BatchNorm(int64_t channels, const Options& = {}, bool affine = true,
-                     bool track_running_stats = true);
+                     bool track_running_stats = true, Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -111,7 +113,7 @@ struct LayerNorm {
   MOTE_FIELDS(weight, bias)
   LayerNorm() = default;
   explicit LayerNorm(const Ints& shape, double epsilon = 1e-5, bool affine = true,
-                     const Options& = {}, bool with_bias = true);
+                     const Options& = {}, bool with_bias = true, Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -121,7 +123,8 @@ struct RMSNorm {
   double eps = -1;  // the dtype's epsilon
   MOTE_FIELDS(weight)
   RMSNorm() = default;
-  explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {}, bool affine = true);
+  explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {}, bool affine = true,
+                   Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -132,7 +135,7 @@ struct GroupNorm {
   MOTE_FIELDS(weight, bias)
   GroupNorm() = default;
   GroupNorm(int64_t num_groups, int64_t channels, double epsilon = 1e-5, bool affine = true,
-            const Options& = {});
+            const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -142,7 +145,7 @@ struct InstanceNorm {
   MOTE_FIELDS(weight, bias)
   InstanceNorm() = default;
   explicit InstanceNorm(int64_t channels, double epsilon = 1e-5, bool affine = false,
-                        const Options& = {});
+                        const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
 
@@ -151,7 +154,7 @@ struct Embedding {
   int64_t padding_idx = -1;
   MOTE_FIELDS(weight)
   Embedding() = default;
-  Embedding(int64_t rows, int64_t features, const Options& = {});
+  Embedding(int64_t rows, int64_t features, const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& indices, Loc = Loc::current()) const;
 };
 
@@ -171,18 +174,20 @@ struct LSTMCell {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
   MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
   LSTMCell() = default;
-  LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {});
+  LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {},
+           Loc = Loc::current());
   State operator()(const Tensor& x, const State& before = {}, Loc = Loc::current()) const;
 };
 struct GRUCell {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
   MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
   GRUCell() = default;
-  GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {});
+  GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {},
+          Loc = Loc::current());
   Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = Loc::current()) const;
 };
 
-// (batch, length, features) in and out.
+// (batch, length, features) in and out, or (length, features).
 struct MultiheadAttention {
   Tensor in_proj_weight, in_proj_bias;
   Linear out_proj;
@@ -192,7 +197,7 @@ struct MultiheadAttention {
   MOTE_FIELDS(in_proj_weight, in_proj_bias, out_proj)
   MultiheadAttention() = default;
   MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias = true,
-                     const Options& = {});
+                     const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     AttentionOptions = {}, Loc = Loc::current()) const;
 };
@@ -212,13 +217,20 @@ struct Sequential {
   void each_field(F&& f) const {
     each_module(*this, f);
   }
-  Tensor operator()(const Tensor& x) const {
+  Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {
     Tensor y = x;
-    std::apply([&](const auto&... m) { ((y = m(y)), ...); }, modules);
+    std::apply([&](const auto&... m) { ((y = called(m, y, where)), ...); }, modules);
     return y;
   }
 
  private:
+  template <class Module>
+  static Tensor called(const Module& m, const Tensor& x, const Loc& where) {
+    if constexpr (requires { m(x, where); })
+      return m(x, where);
+    else
+      return m(x);
+  }
   template <class Self, class F>
   static void each_module(Self& self, F&& f) {
     size_t i = 0;

@@ -62,8 +62,8 @@ class Optimizer {
   std::vector<Tensor> step(Loc = Loc::current());
   // As step(), but nothing changes where `applies`, one bool, is false.
   std::vector<Tensor> step_if(const Tensor& applies, Loc = Loc::current());
-  void zero_grad(bool set_to_none = true);  // or to zeros, in place
-  void set_lr(double value);                // written at once
+  void zero_grad(bool set_to_none = true);          // or to zeros, in place
+  void set_lr(double value, Loc = Loc::current());  // written at once
 
   // What backward has added so far, to be realized between micro-steps.
   std::vector<Tensor> gradients(Loc = Loc::current());

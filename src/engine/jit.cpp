@@ -16,10 +16,7 @@ void start_engine();
 
 class JitCore {
  public:
-  explicit JitCore(const Loc& at) : where(at) {}
-
   std::recursive_mutex mutex;  // of all below; held for the length of a call
-  Loc where;
   bool in_call = false;
   bool has_run = false;                    // call 1 is over
   const void* type = nullptr;              // of the arguments and the result, once it has run
@@ -28,6 +25,7 @@ class JitCore {
   std::unique_ptr<JitForm> form;
 
   // Of the call in progress.
+  Loc where;
   Found arguments, results;
   bool inlined = false;
   std::optional<Recorder> recorder;
@@ -66,7 +64,7 @@ class JitCore {
 void JitCore::place_for_capture() {
   std::vector<bool> give_own;
   for (const NamedTensor& a : arguments.tensors)
-    give_own.push_back(a.tensor.defined() && in_one_piece(a.tensor).impl() == a.tensor.impl());
+    give_own.push_back(a.tensor.defined() && is_whole_in_order(a.tensor));
   if (specs) specs->check(arguments);
   placed = place_arguments(arguments, give_own);
   if (specs) specs->check_aliases(arguments, placed.storages);
@@ -82,8 +80,7 @@ void JitCore::place_for_capture() {
 
 void JitCore::check_views_unwritten() const {
   for (const Shown& s : shown)
-    check(!s.view.impl()->storage, "[jit] argument ", arguments.tensors[s.argument].name,
-          ": the function writes to a view of a part of a tensor; pass the tensor itself");
+    if (s.view.impl()->storage) refuse_written_view(arguments.tensors[s.argument].name);
 }
 
 // What f returned of a view that will be a view again has the values of now.
@@ -128,6 +125,7 @@ void JitCore::realize_all_left() {
 }
 
 void JitCore::finish_capture() {
+  recorder->check_kept();
   check_views_unwritten();
   detach_results_from_views();
   realize_all_left();
@@ -156,36 +154,46 @@ void JitCore::end_call() {
 
 // ---- the public parts
 
-JitBase::JitBase(const Loc& where) : core_(new JitCore(where)) {}
+JitBase::JitBase() : core_(new JitCore) {}
 JitBase::~JitBase() { delete core_; }
 
-void JitBase::reset() {
-  std::lock_guard lock(core_->mutex);
-  core_->reset();
+JitCore& JitBase::core(const Loc& where) const {
+  Call call("jit", where);
+  expect(core_, "the function was moved from");
+  return *core_;
 }
 
-bool JitBase::captured() const {
-  std::lock_guard lock(core_->mutex);
-  return core_->replayable != nullptr;
+void JitBase::reset(Loc where) {
+  JitCore& c = core(where);
+  std::lock_guard lock(c.mutex);
+  c.reset();
 }
 
-std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names) const {
-  std::lock_guard lock(core_->mutex);
-  return core_->replayable ? core_->replayable->state(names) : std::vector<JitState>();
+bool JitBase::captured(Loc where) const {
+  JitCore& c = core(where);
+  std::lock_guard lock(c.mutex);
+  return c.replayable != nullptr;
 }
 
-JitCall::JitCall(JitCore& core, const void* type) : core_(core) {
+std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names, Loc where) const {
+  JitCore& c = core(where);
+  std::lock_guard lock(c.mutex);
+  return c.replayable ? c.replayable->state(names) : std::vector<JitState>();
+}
+
+JitCall::JitCall(JitCore& core, const void* type, const Loc& where) : core_(core) {
   core.mutex.lock();
   const bool calls_itself = core.in_call, other = core.has_run && core.type != type;
   if (!calls_itself && !other) {
     core.in_call = true;
+    core.where = where;
     core.inlined = Recorder::current() != nullptr;
     core.mode = Run;
     core.type = type;
     return;
   }
   core.mutex.unlock();
-  Call call("jit", core.where);
+  Call call("jit", where);
   expect(!calls_itself, "the function calls itself");
   expect(false, "called with arguments of other types than before; reset() captures anew");
 }

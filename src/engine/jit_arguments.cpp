@@ -44,6 +44,12 @@ bool same_shape(const Shape& now, const Shape& then, Values& values) {
                              "captures anew)"));
 }
 
+// The values that one argument gives to variables, among those of the others.
+void add_values(Values& all, const Values& own, const std::string& path, size_t bound) {
+  if (own.size() < bound) changed(path, "a variable without a value, it was bound to one");
+  for (const auto& [name, value] : own) add_value(all, name, value);
+}
+
 const char* word(bool defined) { return defined ? "a tensor" : "undefined"; }
 
 }  // namespace
@@ -64,14 +70,22 @@ UOp buffer_under(const TensorImpl& root) {
                                                                                          : UOp();
 }
 
+bool is_whole_in_order(const Tensor& t) {
+  if (!t.impl()->base.defined()) return true;
+  UOp at = t.impl()->chain;
+  while (at->is(Op::Reshape) && !at->shape->symbolic) at = at->src(0);
+  return at->is(Op::Param);
+}
+
+void refuse_written_view(const std::string& path) {
+  fail(ErrorKind::User, text("[jit] argument ", path,
+                             ": the function writes to a view of a part of a tensor; pass the "
+                             "tensor itself"));
+}
+
 Tensor in_one_piece(const Tensor& t) {
-  if (!t.impl()->base.defined()) return t;
-  Ref node = node_of(t);
-  UOp leaf = whole_version(node);
-  if (leaf && !node->shape->symbolic &&
-      node->shape->count() == prim::base_of(leaf)->arg.storage->count)
-    return t;
-  return make_value(prim::contiguous(node), t.impl()->device);
+  if (is_whole_in_order(t)) return t;
+  return make_value(prim::contiguous(node_of(t)), t.impl()->device);
 }
 
 ArgumentSpecs::ArgumentSpecs(const Found& arguments) {
@@ -82,12 +96,17 @@ ArgumentSpecs::ArgumentSpecs(const Found& arguments) {
       spec.dtype = a.tensor.dtype();
       spec.device = a.tensor.impl()->device;
       spec.shape = &shape_of(a.tensor);
-      same_shape(*spec.shape, *spec.shape, values_);
+      Values own;
+      same_shape(*spec.shape, *spec.shape, own);
+      add_values(values_, own, a.name, spec.bound = own.size());
     }
     tensors_.push_back(std::move(spec));
   }
-  for (const NamedSym& s : arguments.symbols)
-    symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), values_)});
+  for (const NamedSym& s : arguments.symbols) {
+    Values own;
+    symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), own)});
+    add_values(values_, own, s.name, symbols_.back().bound = own.size());
+  }
 }
 
 Values ArgumentSpecs::check(const Found& arguments) const {
@@ -103,8 +122,10 @@ Values ArgumentSpecs::check(const Found& arguments) const {
       changed(path, text("dtype ", now.dtype(), ", it was ", then.dtype));
     if (now.impl()->device != then.device)
       changed(path, text("on ", now.device(), ", it was on ", device_name(then.device)));
-    if (!same_shape(shape_of(now), *then.shape, values))
+    Values own;
+    if (!same_shape(shape_of(now), *then.shape, own))
       changed(path, text("shape ", shape_of(now), ", it was ", *then.shape));
+    add_values(values, own, path, then.bound);
     if (now.impl()->marked != then.marked)
       changed(path, text("requires_grad_(", now.impl()->marked, "), it was ", then.marked));
   }
@@ -118,8 +139,10 @@ Values ArgumentSpecs::check(const Found& arguments) const {
               " variables in the arguments, there were ", symbols_.size());
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const auto& [path, now] = arguments.symbols[i];
-    if (path != symbols_[i].path || !(without_values(UOp(now.node()), values) == symbols_[i].flat))
+    Values own;
+    if (path != symbols_[i].path || !(without_values(UOp(now.node()), own) == symbols_[i].flat))
       changed(path, text("the expression ", now.to_string(), " is not that of the capture"));
+    add_values(values, own, path, symbols_[i].bound);
   }
   for (const auto& [name, value] : values_)
     mote::check(std::ranges::count(values, name, [](const auto& v) { return v.first; }),

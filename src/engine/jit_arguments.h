@@ -46,17 +46,23 @@ class ArgumentSpecs {
     DType dtype = DType::none;
     uint8_t device = 0;
     const Shape* shape = nullptr;  // interned, kept for good
+    size_t bound = 0;              // variables with values in it
     size_t same_as = 0;            // the first argument with the same memory
   };
   struct SymbolSpec {
     std::string path;
     Flat flat;
+    size_t bound = 0;
   };
   std::vector<TensorSpec> tensors_;
   std::vector<SymbolSpec> symbols_;
   Values values_;
 };
 
+// Not a view, or one of all elements in the order in which they are stored.
+bool is_whole_in_order(const Tensor& t);
+// The error for an argument that is written and is not.
+[[noreturn]] void refuse_written_view(const std::string& path);
 // A tensor that is whole and in order in memory of its own (or of what it is the whole of): t, or a
 // copy of a view. Nothing runs: realize what is pending.
 Tensor in_one_piece(const Tensor& t);

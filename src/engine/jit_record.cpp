@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -17,14 +18,23 @@ std::vector<UOp> pending_graph(std::span<const UOp> roots) { return toposort(roo
 
 }  // namespace
 
+void refuse_replaced(const std::string& what) {
+  fail(ErrorKind::User,
+       text("[jit] nothing else holds a tensor that the function reads (", what,
+            "): was another put in its place (x = ...)? Change it with assign() instead, or "
+            "reset() the function"));
+}
+
 Recorder::Recorder(bool captures) : captures_(captures), first_id_(next_storage_id()) {
   recorder = this;
   effect_listener = this;
+  if (captures) handle_listener = this;
 }
 
 Recorder::~Recorder() {
   recorder = nullptr;
   effect_listener = nullptr;
+  handle_listener = nullptr;
 }
 
 Recorder* Recorder::current() { return recorder; }
@@ -42,6 +52,20 @@ void Recorder::wrote(UOp version) {
 void Recorder::gradient(const Tensor& leaf, Use use) {
   if (!gradients_known_.insert(leaf.impl()).second) return;
   gradients_.push_back({leaf, leaf.impl()->grad, use});
+}
+
+void Recorder::read(const TensorImpl& t) {
+  if (!made_.count(&t)) read_.insert(&t);
+}
+
+// Its address may be another tensor's next.
+void Recorder::gone(const TensorImpl& t) {
+  made_.erase(&t);
+  if (read_.erase(&t) && !replaced_) replaced_ = (t.value ? t.value : t.chain)->shape;
+}
+
+void Recorder::check_kept() const {
+  if (replaced_) refuse_replaced(text("shape ", *replaced_));
 }
 
 // A node made before is alive since then: none made meanwhile can have its address.

@@ -15,6 +15,7 @@
 
 #include "engine/goals.h"
 #include "engine/plan.h"
+#include "tensor/handles.h"
 #include "tensor/primitives.h"
 
 namespace mote {
@@ -67,7 +68,10 @@ struct RecordedGradient {
   EffectListener::Use first;
 };
 
-class Recorder : public EffectListener {
+// The error for a tensor that a replay would go on to read though another took its place.
+[[noreturn]] void refuse_replaced(const std::string& what);
+
+class Recorder : public EffectListener, private HandleListener {
  public:
   explicit Recorder(bool captures);
   ~Recorder() override;
@@ -84,6 +88,8 @@ class Recorder : public EffectListener {
               std::span<const UOp> roots);
   void saw_interpreter() { interpreted_ = true; }
 
+  // A User error when the function read a tensor from outside and put another in its place.
+  void check_kept() const;
   // What the function wrote, and its gradients, as far as anything still holds them.
   std::vector<Tensor> left_behind() const;
 
@@ -106,10 +112,15 @@ class Recorder : public EffectListener {
 
  private:
   RecordedStorage& note(Storage& s);
+  void made(const TensorImpl& t) override { made_.insert(&t); }
+  void read(const TensorImpl& t) override;
+  void gone(const TensorImpl& t) override;
 
   bool captures_, paused_ = false, interpreted_ = false;
   uint64_t first_id_;
-  std::unordered_set<const Node*> versions_;  // pending writes made meanwhile
+  std::unordered_set<const TensorImpl*> made_, read_;  // tensors; read: those made before
+  const Shape* replaced_ = nullptr;                    // of one that was read and is gone
+  std::unordered_set<const Node*> versions_;           // pending writes made meanwhile
   std::vector<StorageRef> written_;
   std::unordered_set<const Storage*> written_set_;
   std::vector<RecordedGradient> gradients_;

@@ -63,7 +63,7 @@ PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>&
     if (!t.defined()) continue;
     const Tensor& piece = out.pieces.back();
     if (!give_own.empty() && give_own[i]) give_storage(piece);
-    if (!buffer_under(*root_of(piece).impl())) pending.push_back(piece);
+    if (!buffer_under(*root_of(piece).impl())) pending.push_back(root_of(piece));
   }
   if (!pending.empty()) realize(pending);
   for (const Tensor& piece : out.pieces)
@@ -80,10 +80,7 @@ void Replayable::check_held() const {
     const bool held = s.owner.defined()
                           ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
                           : s.storage.held_elsewhere() && s.storage->left.load() == s.left;
-    check(held, "[jit] nothing else holds a tensor that the function reads (",
-          size_text(*s.storage),
-          "): was another put in its place (x = ...)? Change it with assign() instead, or reset() "
-          "the function");
+    if (!held) refuse_replaced(size_text(*s.storage));
   }
 }
 
@@ -222,6 +219,9 @@ Replayable::Results Replayable::make_results(const Found& arguments, const Place
 
 Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Found& arguments) {
   Values values = specs.check(arguments);
+  for (size_t i = 0; i < argument_written_.size(); ++i)
+    if (argument_written_[i] && !is_whole_in_order(arguments.tensors[i].tensor))
+      refuse_written_view(arguments.tensors[i].name);
   std::lock_guard lock(engine_mutex());
   PlacedArguments placed = place_arguments(arguments, argument_written_);
   specs.check_aliases(arguments, placed.storages);

@@ -171,6 +171,28 @@ TEST_SUITE("jit") {
     CHECK(values(base) == Floats32{1, 2, 2, 3});
   }
 
+  TEST_CASE("jit: a replay writes through views of whole tensors and refuses others") {
+    auto g = jit([](Tensor x) { x.mul_(10); });
+    Tensor plain = ones({2, 2}).contiguous();
+    g(plain), g(plain);
+    Tensor lazy = arange(4, {.dtype = DType::f32}).reshape({2, 2}).contiguous();
+    g(lazy), g(lazy);
+    CHECK(values(lazy) == Floats32{0, 100, 200, 300});
+    const std::string refused = "[jit] argument 0: the function writes to a view of a part";
+    CHECK(has(error_of([&] { g(lazy.t()); }), refused));
+    Tensor all = row(ramp(8)).reshape({4, 2});
+    CHECK(has(error_of([&] { g(all(Slice(0, 2))); }), refused));
+    CHECK(values(all) == ramp(8));
+    CHECK(values(lazy) == Floats32{0, 100, 200, 300});
+    g(plain);
+    CHECK(values(plain) == Floats32(4, 1000));
+    // Captured with a view of a lazy one.
+    auto h = jit([](Tensor x) { x.add_(1); });
+    Tensor sums = (row(ramp(4)) + 1).view({2, 2});
+    for (int i = 0; i < 4; ++i) h(sums);
+    CHECK(values(sums) == ramp(4, 5));
+  }
+
   TEST_CASE("jit: a changed argument is an error that names it") {
     add_odd_devices();
     auto f = jit([](const Pair& p, const std::vector<Tensor>& v) {
@@ -439,6 +461,52 @@ TEST_SUITE("jit") {
     for (int i = 0; i < 3; ++i) CHECK(values(h(row({1, 1}))) == Floats32{5, 5});
     CHECK(
         has(error_of([&] { h(w); }), "argument 0: the memory of a tensor that the function uses"));
+  }
+
+  TEST_CASE("jit: putting a tensor in the place of one that is read is an error of the capture") {
+    Tensor w = row({1, 1}), seen, x = row({1, 2});
+    auto lazily = jit([&](const Tensor& by) {
+      w = w + by;
+      return w.sum();
+    });
+    lazily(x);
+    CHECK(has(error_of([&] { lazily(x); }), "Change it with assign() instead"));
+    CHECK_FALSE(lazily.captured());
+    Pair state{row({1, 1}), {}};
+    auto by_field = jit([&](const Tensor& by) { return state.images = (state.images * by); });
+    by_field(x);
+    CHECK(has(error_of([&] { by_field(x); }), "reads (shape (2)): was another put in its place"));
+    // What is not read may change hands, and so may what the function made itself.
+    auto leaves = jit([&](const Tensor& by) {
+      seen = by * 2;
+      seen = seen + 1;
+      return seen.sum();
+    });
+    for (int i = 0; i < 4; ++i) CHECK(leaves(x).item<float>() == 8);
+    CHECK(leaves.captured());
+  }
+
+  TEST_CASE("jit: one that was moved from is an error") {
+    auto from = jit([](const Tensor& x) { return x + 1; });
+    from(row({1}));
+    auto to = std::move(from);
+    const std::string moved = "[jit] the function was moved from (";
+    CHECK(has(error_of([&] { from(row({1})); }), moved));
+    CHECK(has(error_of([&] { from.reset(); }), moved));
+    CHECK(has(error_of([&] { from.captured(); }), moved));
+    CHECK(has(error_of([&] { from.state(); }), moved));
+    for (int i = 0; i < 3; ++i) CHECK(to(row({1})).item<float>() == 2);
+  }
+
+  TEST_CASE("jit: errors name the line of the call and the argument") {
+    Variable n("n", 1, 8);
+    auto f = jit([](const Tensor& x, const Sym& at) { return x(Slice(0, at)).sum(); });
+    Tensor x = row(ramp(8));
+    for (int64_t i = 1; i < 4; ++i) f(x, n.bind(i));
+    CHECK(has(error_of([&] { f(row(ramp(3)), n.bind(2)); }), "it was (8); a captured"));
+    CHECK(has(error_of([&] { f(row(ramp(3)), n.bind(2)); }), text(":", __LINE__, ")")));
+    CHECK(has(error_of([&] { f(x, Sym(n)); }), "[jit] argument 1: a variable without a value"));
+    CHECK(f(x, n.bind(4)).item<float>() == 6);
   }
 
   TEST_CASE("jit: what the function leaves behind keeps its value") {

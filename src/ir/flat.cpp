@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "ir/memo.h"
+#include "ir/provenance.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -79,8 +80,9 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       const std::string& name = n->arg.object->str;
       auto bound = std::ranges::find(inputs->values, name, [](const auto& v) { return v.first; });
       if (bound == inputs->values.end()) inputs->values.emplace_back(name, n->ints(3));
-      else check(bound->second == n->ints(3), "the variable ", name, " is bound to both ",
-                 bound->second, " and ", n->ints(3), " in what is realized together");
+      else check(bound->second == n->ints(3), "[", current_method(), "] the variable ", name,
+                 " is bound to both ", bound->second, " and ", n->ints(3),
+                 " in what is realized together");
       int64_t ints[] = {n->ints(0), n->ints(1), 0, 0};
       return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
     }

@@ -25,6 +25,7 @@ Weights draw(const std::vector<int64_t>& shape, int64_t out, bool with_bias, con
 std::vector<int64_t> kernel_shape(int64_t a, int64_t b, const Ints& kernel, int rank) {
   expect(kernel.list.size() == 1 || kernel.list.size() == static_cast<size_t>(rank), "needs 1 or ",
          rank, " kernel sizes, got ", kernel.list.size());
+  expect_sizes(kernel.list);
   std::vector<int64_t> shape = {a, b};
   for (int i = 0; i < rank; ++i)
     shape.push_back(kernel.list[kernel.list.size() == 1 ? 0 : static_cast<size_t>(i)]);
@@ -32,14 +33,17 @@ std::vector<int64_t> kernel_shape(int64_t a, int64_t b, const Ints& kernel, int 
 }
 
 void expect_groups(int64_t in, int64_t out, int64_t groups) {
+  expect_sizes({in, out});
   expect(groups > 0 && in % groups == 0 && out % groups == 0, in, " and ", out,
          " channels cannot be divided into ", groups, " groups");
 }
 
 }  // namespace
 
-Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const Options& o) {
-  ModuleCall call("Linear", Loc::current());
+Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const Options& o,
+               Loc where) {
+  ModuleCall call("Linear", where);
+  expect_sizes({in_features, out_features});
   Weights w = draw({out_features, in_features}, out_features, with_bias, o);
   weight = w.weight, bias = w.bias;
 }
@@ -50,9 +54,9 @@ Tensor Linear::operator()(const Tensor& x, Loc where) const {
 
 template <int Rank>
 Conv<Rank>::Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel,
-                 const ConvOptions& conv, bool with_bias, const Options& o)
+                 const ConvOptions& conv, bool with_bias, const Options& o, Loc where)
     : options(conv) {
-  ModuleCall call("Conv", Loc::current());
+  ModuleCall call("Conv", where);
   expect_groups(in_channels, out_channels, conv.groups);
   auto shape = kernel_shape(out_channels, in_channels / conv.groups, kernel, Rank);
   Weights w = draw(shape, out_channels, with_bias, o);
@@ -72,9 +76,9 @@ template struct Conv<3>;
 template <int Rank>
 ConvTranspose<Rank>::ConvTranspose(int64_t in_channels, int64_t out_channels, const Ints& kernel,
                                    const ConvTransposeOptions& conv, bool with_bias,
-                                   const Options& o)
+                                   const Options& o, Loc where)
     : options(conv) {
-  ModuleCall call("ConvTranspose", Loc::current());
+  ModuleCall call("ConvTranspose", where);
   expect_groups(in_channels, out_channels, conv.groups);
   auto shape = kernel_shape(in_channels, out_channels / conv.groups, kernel, Rank);
   Weights w = draw(shape, out_channels, with_bias, o);
@@ -91,8 +95,9 @@ template struct ConvTranspose<1>;
 template struct ConvTranspose<2>;
 template struct ConvTranspose<3>;
 
-Embedding::Embedding(int64_t rows, int64_t features, const Options& o) {
-  ModuleCall call("Embedding", Loc::current());
+Embedding::Embedding(int64_t rows, int64_t features, const Options& o, Loc where) {
+  ModuleCall call("Embedding", where);
+  expect_sizes({rows, features});
   weight = normal_parameter({rows, features}, 1, o);
 }
 Tensor Embedding::operator()(const Tensor& indices, Loc where) const {

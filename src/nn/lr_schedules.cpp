@@ -55,8 +55,8 @@ Schedule constant_lr(double lr, double factor, int64_t steps) {
   return {formula, {lr, factor, static_cast<double>(steps)}, {}};
 }
 
-Schedule step_lr(double lr, int64_t every, double gamma) {
-  Call call("step_lr", Loc::current());
+Schedule step_lr(double lr, int64_t every, double gamma, Loc where) {
+  Call call("step_lr", where);
   expect_steps(every);
   auto formula = [](const Schedule& s, int64_t step) {
     return s.numbers[0] * std::pow(s.numbers[2], step / static_cast<int64_t>(s.numbers[1]));
@@ -64,8 +64,8 @@ Schedule step_lr(double lr, int64_t every, double gamma) {
   return {formula, {lr, static_cast<double>(every), gamma}, {}};
 }
 
-Schedule multi_step_lr(double lr, const std::vector<int64_t>& milestones, double gamma) {
-  Call call("multi_step_lr", Loc::current());
+Schedule multi_step_lr(double lr, const std::vector<int64_t>& milestones, double gamma, Loc where) {
+  Call call("multi_step_lr", where);
   expect_ascending(milestones);
   auto formula = [](const Schedule& s, int64_t step) {
     double rate = s.numbers[0];
@@ -85,8 +85,8 @@ Schedule exponential_lr(double lr, double gamma) {
   return {formula, {lr, gamma}, {}};
 }
 
-Schedule linear_lr(double lr, int64_t steps, double start, double end) {
-  Call call("linear_lr", Loc::current());
+Schedule linear_lr(double lr, int64_t steps, double start, double end, Loc where) {
+  Call call("linear_lr", where);
   expect_steps(steps);
   auto formula = [](const Schedule& s, int64_t step) {
     double part = std::min(1.0, static_cast<double>(step) / s.numbers[2]);
@@ -95,8 +95,8 @@ Schedule linear_lr(double lr, int64_t steps, double start, double end) {
   return {formula, {lr * start, lr * end, static_cast<double>(steps)}, {}};
 }
 
-Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min) {
-  Call call("cosine_annealing_lr", Loc::current());
+Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min, Loc where) {
+  Call call("cosine_annealing_lr", where);
   expect_steps(steps);
   auto formula = [](const Schedule& s, int64_t step) {
     return cosine_between(s.numbers[0], s.numbers[1], static_cast<double>(step) / s.numbers[2]);
@@ -104,8 +104,8 @@ Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min) {
   return {formula, {lr, eta_min, static_cast<double>(steps)}, {}};
 }
 
-Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o) {
-  Call call("one_cycle_lr", Loc::current());
+Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o, Loc where) {
+  Call call("one_cycle_lr", where);
   expect_steps(steps);
   double first = max_lr / o.div_factor, last = first / o.final_div_factor;
   double total = static_cast<double>(steps), up = o.pct_start * total - 1;
@@ -116,8 +116,9 @@ Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o) {
   return out;
 }
 
-Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones) {
-  Call call("sequential_lr", Loc::current());
+Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones,
+                       Loc where) {
+  Call call("sequential_lr", where);
   expect(parts.size() == milestones.size() + 1, "needs one milestone between two parts, got ",
          parts.size(), " parts and ", milestones.size(), " milestones");
   expect_ascending(milestones);

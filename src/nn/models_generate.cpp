@@ -84,16 +84,16 @@ struct Generator::State {
   Variable at;
   int64_t position = 0;
   Jit<Step> step;
-  State(const Llama& m, const Loc& where)
+  explicit State(const Llama& m)
       : model(m),
         cache(m.make_cache(1)),
         at("position", 0, m.config.context - 1),
-        step(jit(Step{model, cache}, where)) {}
+        step(jit(Step{model, cache})) {}
 };
 
 Generator::Generator(const Llama& model, Loc where) {
   Call call("Generator", where);
-  state_ = new State(model, where);
+  state_ = new State(model);
 }
 Generator::~Generator() { delete state_; }
 int64_t Generator::position() const { return state_->position; }

@@ -16,6 +16,13 @@ class ModuleCall {
   ModuleScope module_;
 };
 
+// Of a module being made: none of its sizes may be negative.
+void expect_sizes(std::initializer_list<int64_t> sizes);
+void expect_sizes(std::span<const int64_t> sizes);
+// A setting, and one that also must be < 1; NaN is neither.
+void expect_at_least_0(double value, const char* what);
+void expect_below_1(double value, const char* what);
+
 // A parameter uniform in +-bound, normal, or full of one number.
 Tensor uniform_parameter(const Sizes& shape, double bound, const Options& o);
 Tensor normal_parameter(const Sizes& shape, double std, const Options& o);

@@ -123,3 +123,68 @@ TEST_CASE("nn: batch norm moves its statistics only while training") {
   eval(plain);
   CHECK(plain(x).to_vector<float>()[0] == doctest::Approx(-1).epsilon(1e-4));  // by the batch
 }
+
+namespace {
+
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) { return e.what(); }
+  return "no error";
+}
+std::string with_line(const std::string& what, int line) {
+  return what + " (" + __FILE__ + ":" + std::to_string(line) + ")";
+}
+
+}  // namespace
+
+TEST_CASE("nn: errors of modules being made name the user's line") {
+  using namespace nn;
+  CHECK(error_of([] { Linear(-1, 2); }) ==
+        with_line("[Linear] sizes must not be negative, got -1", __LINE__ - 1));
+  CHECK(error_of([] { Embedding(-1, 2); }) ==
+        with_line("[Embedding] sizes must not be negative, got -1", __LINE__ - 1));
+  CHECK(error_of([] { BatchNorm(-2); }) ==
+        with_line("[BatchNorm] sizes must not be negative, got -2", __LINE__ - 1));
+  CHECK(error_of([] { LayerNorm(-3); }) ==
+        with_line("[LayerNorm] sizes must not be negative, got -3", __LINE__ - 1));
+  CHECK(error_of([] { RMSNorm(-3); }) ==
+        with_line("[RMSNorm] sizes must not be negative, got -3", __LINE__ - 1));
+  CHECK(error_of([] { InstanceNorm(-3); }) ==
+        with_line("[InstanceNorm] sizes must not be negative, got -3", __LINE__ - 1));
+  CHECK(error_of([] { GroupNorm(3, 4); }) ==
+        with_line("[GroupNorm] 4 channels cannot be divided into 3 groups", __LINE__ - 1));
+  CHECK(error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }) ==
+        with_line("[Conv] 3 and 4 channels cannot be divided into 2 groups", __LINE__ - 1));
+  CHECK(error_of([] { ConvTranspose1d(3, 4, {3, 3}); }) ==
+        with_line("[ConvTranspose] needs 1 or 1 kernel sizes, got 2", __LINE__ - 1));
+  CHECK(error_of([] { MultiheadAttention(5, 2); }) ==
+        with_line("[MultiheadAttention] 5 features cannot be divided into 2 heads", __LINE__ - 1));
+  CHECK(error_of([] { LSTMCell(2, -1); }) ==
+        with_line("[LSTMCell] sizes must not be negative, got -1", __LINE__ - 1));
+  CHECK(error_of([] { GRUCell(-2, 1); }) ==
+        with_line("[GRUCell] sizes must not be negative, got -2", __LINE__ - 1));
+}
+
+TEST_CASE("nn: errors inside a Sequential name the line of its call") {
+  nn::Sequential net(nn::Linear(2, 3), [](const Tensor& x) { return x.relu(); }, nn::Linear(4, 1));
+  std::string what = error_of([&] { net(zeros({1, 2})); });
+  CHECK(what.find(with_line("", __LINE__ - 1)) != what.npos);
+  nn::Sequential outer(net);
+  what = error_of([&] { outer(zeros({1, 2})); });
+  CHECK(what.find(with_line("", __LINE__ - 1)) != what.npos);
+}
+
+TEST_CASE("nn: attention without a batch") {
+  nn::MultiheadAttention attention(8, 2);
+  Tensor x = uniform({5, 8}, -1, 1).realize();
+  Tensor alone = attention(x, x, x);
+  CHECK(alone.shape() == std::vector<int64_t>{5, 8});
+  Tensor batch = x.unsqueeze(0);
+  CHECK(alone.to_vector<float>() == attention(batch, batch, batch).to_vector<float>());
+  CHECK(error_of([&] { attention(x[0], x, x); }) ==
+        with_line("[MultiheadAttention] needs (batch, length, features) or (length, features), got "
+                  "the query of shape (8)",
+                  __LINE__ - 3));
+}

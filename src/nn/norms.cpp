@@ -3,8 +3,10 @@
 
 namespace mote::nn {
 
-BatchNorm::BatchNorm(int64_t channels, const Options& o, bool affine, bool track_running_stats) {
-  ModuleCall call("BatchNorm", Loc::current());
+BatchNorm::BatchNorm(int64_t channels, const Options& o, bool affine, bool track_running_stats,
+                     Loc where) {
+  ModuleCall call("BatchNorm", where);
+  expect_sizes({channels});
   if (affine) {
     weight = full_parameter(channels, 1, o);
     bias = full_parameter(channels, 0, o);
@@ -23,9 +25,10 @@ Tensor BatchNorm::operator()(const Tensor& x, Loc where) const {
 }
 
 LayerNorm::LayerNorm(const Ints& shape, double epsilon, bool affine, const Options& o,
-                     bool with_bias)
+                     bool with_bias, Loc where)
     : normalized_shape(shape), eps(epsilon) {
-  ModuleCall call("LayerNorm", Loc::current());
+  ModuleCall call("LayerNorm", where);
+  expect_sizes(shape.list);
   if (!affine) return;
   weight = full_parameter(shape.list, 1, o);
   if (with_bias) bias = full_parameter(shape.list, 0, o);
@@ -35,9 +38,10 @@ Tensor LayerNorm::operator()(const Tensor& x, Loc where) const {
   return x.layer_norm(normalized_shape, weight, bias, eps);
 }
 
-RMSNorm::RMSNorm(const Ints& shape, double epsilon, const Options& o, bool affine)
+RMSNorm::RMSNorm(const Ints& shape, double epsilon, const Options& o, bool affine, Loc where)
     : normalized_shape(shape), eps(epsilon) {
-  ModuleCall call("RMSNorm", Loc::current());
+  ModuleCall call("RMSNorm", where);
+  expect_sizes(shape.list);
   if (affine) weight = full_parameter(shape.list, 1, o);
 }
 Tensor RMSNorm::operator()(const Tensor& x, Loc where) const {
@@ -46,9 +50,12 @@ Tensor RMSNorm::operator()(const Tensor& x, Loc where) const {
 }
 
 GroupNorm::GroupNorm(int64_t num_groups, int64_t channels, double epsilon, bool affine,
-                     const Options& o)
+                     const Options& o, Loc where)
     : groups(num_groups), eps(epsilon) {
-  ModuleCall call("GroupNorm", Loc::current());
+  ModuleCall call("GroupNorm", where);
+  expect_sizes({channels});
+  expect(num_groups > 0 && channels % num_groups == 0, channels,
+         " channels cannot be divided into ", num_groups, " groups");
   if (!affine) return;
   weight = full_parameter(channels, 1, o);
   bias = full_parameter(channels, 0, o);
@@ -58,9 +65,11 @@ Tensor GroupNorm::operator()(const Tensor& x, Loc where) const {
   return x.group_norm(groups, weight, bias, eps);
 }
 
-InstanceNorm::InstanceNorm(int64_t channels, double epsilon, bool affine, const Options& o)
+InstanceNorm::InstanceNorm(int64_t channels, double epsilon, bool affine, const Options& o,
+                           Loc where)
     : eps(epsilon) {
-  ModuleCall call("InstanceNorm", Loc::current());
+  ModuleCall call("InstanceNorm", where);
+  expect_sizes({channels});
   if (!affine) return;
   weight = full_parameter(channels, 1, o);
   bias = full_parameter(channels, 0, o);

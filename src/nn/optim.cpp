@@ -39,6 +39,7 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const
                      Loc where)
     : params(std::move(parameters)), keeping_(keeping) {
   Call call("optim", where);
+  nn::expect_at_least_0(learning_rate, "learning rate");
   expect(!params.empty(), "needs at least one parameter");
   for (size_t i = 0; i < params.size(); ++i)
     expect(is_parameter(params[i]), "parameter ", i,
@@ -107,7 +108,11 @@ void Optimizer::zero_grad(bool set_to_none) {
     for (Tensor& g : gradients()) g.zero_();
 }
 
-void Optimizer::set_lr(double value) { lr.assign(number(value, lr)).realize(); }
+void Optimizer::set_lr(double value, Loc where) {
+  Call call("set_lr", where);
+  nn::expect_at_least_0(value, "learning rate");
+  lr.assign(number(value, lr)).realize();
+}
 
 // ---- gradients
 

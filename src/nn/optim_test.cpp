@@ -312,3 +312,37 @@ TEST_CASE("optim: misuse") {
   CHECK_THROWS_WITH_AS(optim::sequential_lr({optim::constant_lr(1)}, {5}),
                        doctest::Contains("one milestone between two parts"), Error);
 }
+
+TEST_CASE("optim: settings out of range are errors") {
+  using doctest::Contains;
+  const double nan = std::nan("");
+  auto one = [] { return std::vector{two(1)}; };
+  CHECK_THROWS_WITH_AS(optim::Adam(one(), {.beta1 = 1.0}),
+                       Contains("[Adam] the beta1 must be >= 0 and < 1, got 1 ("), Error);
+  CHECK_THROWS_WITH_AS(optim::AdamW(one(), {.beta2 = -0.1}), Contains("beta2 must be"), Error);
+  CHECK_THROWS_WITH_AS(optim::LAMB(one(), {.eps = -1}), Contains("eps must be >= 0"), Error);
+  CHECK_THROWS_WITH_AS(optim::Adam(one(), {.weight_decay = nan}), Contains("weight decay"), Error);
+  for (double lr : {-1e-3, nan}) {
+    CHECK_THROWS_WITH_AS(optim::SGD(one(), {.lr = lr}), Contains("rate must be >= 0"), Error);
+    CHECK_THROWS_WITH_AS(optim::Muon({zeros({2, 2}).requires_grad_()}, {.lr = lr}),
+                         Contains("rate must be >= 0"), Error);
+    optim::SGD opt(one());
+    CHECK_THROWS_WITH_AS(opt.set_lr(lr), Contains("[set_lr] the learning rate must"), Error);
+    CHECK(opt.lr.item<float>() == 1e-3f);
+  }
+  CHECK_THROWS_WITH_AS(optim::SGD(one(), {.momentum = -1}), Contains("[SGD] the momentum"), Error);
+  CHECK_THROWS_WITH_AS(optim::LARS(one(), {.momentum = -1}), Contains("[LARS] the momentum"),
+                       Error);
+}
+
+TEST_CASE("optim: errors of schedules name the user's line") {
+  auto line = [](int n) {
+    return doctest::Contains((std::string(__FILE__) + ":" + std::to_string(n)).c_str());
+  };
+  CHECK_THROWS_WITH_AS(optim::step_lr(1, 0), line(__LINE__), Error);
+  CHECK_THROWS_WITH_AS(optim::multi_step_lr(1, {3, 2}), line(__LINE__), Error);
+  CHECK_THROWS_WITH_AS(optim::linear_lr(1, 0), line(__LINE__), Error);
+  CHECK_THROWS_WITH_AS(optim::cosine_annealing_lr(1, 0), line(__LINE__), Error);
+  CHECK_THROWS_WITH_AS(optim::one_cycle_lr(1, 0), line(__LINE__), Error);
+  CHECK_THROWS_WITH_AS(optim::sequential_lr({}, {5}), line(__LINE__), Error);
+}

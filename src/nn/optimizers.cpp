@@ -10,6 +10,8 @@ namespace mote::optim {
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
   Call call("SGD", where);
+  nn::expect_at_least_0(o.momentum, "momentum");
+  nn::expect_at_least_0(o.weight_decay, "weight decay");
   expect(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
          "nesterov needs a momentum > 0 and no dampening, got ", o.momentum, " and ", o.dampening);
   if (o.momentum != 0) add_state("momentum_buffer");
@@ -33,6 +35,11 @@ Tensor SGD::update(size_t i, const Tensor& p, const Tensor& gradient) {
 
 Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
+  Call call("Adam", where);
+  nn::expect_below_1(o.beta1, "beta1");
+  nn::expect_below_1(o.beta2, "beta2");
+  nn::expect_at_least_0(o.eps, "eps");
+  nn::expect_at_least_0(o.weight_decay, "weight decay");
   add_state("exp_avg");
   add_state("exp_avg_sq");
   count_steps();
@@ -89,6 +96,9 @@ Tensor LAMB::update(size_t i, const Tensor& p, const Tensor& g) {
 
 LARS::LARS(std::vector<Tensor> parameters, const LARSOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {false, o.master_weights}, where), options_(o) {
+  Call call("LARS", where);
+  nn::expect_at_least_0(o.momentum, "momentum");
+  nn::expect_at_least_0(o.weight_decay, "weight decay");
   add_state("momentum_buffer");
 }
 
@@ -128,6 +138,8 @@ double rate_factor(const Tensor& p, bool match_rms_adamw) {
 Muon::Muon(std::vector<Tensor> parameters, const MuonOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {false, o.master_weights}, where), options_(o) {
   Call call("Muon", where);
+  nn::expect_at_least_0(o.momentum, "momentum");
+  nn::expect_at_least_0(o.weight_decay, "weight decay");
   for (size_t i = 0; i < params.size(); ++i)
     expect(params[i].dim() == 2, "needs matrices, but parameter ", i, " has shape ", params[i]);
   add_state("momentum_buffer");

@@ -44,6 +44,20 @@ bool holds_data(const Options& o) { return mote::device(device_from(o.device)).h
 
 }  // namespace
 
+void expect_sizes(std::span<const int64_t> sizes) {
+  for (int64_t n : sizes) expect(n >= 0, "sizes must not be negative, got ", n);
+}
+void expect_sizes(std::initializer_list<int64_t> sizes) {
+  expect_sizes(std::span(sizes.begin(), sizes.size()));
+}
+
+void expect_at_least_0(double value, const char* what) {
+  expect(value >= 0, "the ", what, " must be >= 0, got ", value);
+}
+void expect_below_1(double value, const char* what) {
+  expect(value >= 0 && value < 1, "the ", what, " must be >= 0 and < 1, got ", value);
+}
+
 Tensor unset(const Sizes& shape, const Options& o) {
   std::vector<Dim> dims = to_dims(shape);
   int64_t count = 1;

@@ -10,6 +10,7 @@ namespace {
 template <class Cell>
 void draw(Cell& cell, int64_t gates, int64_t input, int64_t hidden, bool with_bias,
           const Options& o) {
+  expect_sizes({input, hidden});
   double bound = hidden ? 1 / std::sqrt(static_cast<double>(hidden)) : 0;
   cell.weight_ih = uniform_parameter({gates * hidden, input}, bound, o);
   cell.weight_hh = uniform_parameter({gates * hidden, hidden}, bound, o);
@@ -24,10 +25,17 @@ Tensor zero_state(const Tensor& x, const Tensor& weight_hh) {
   return zeros(shape, {x.dtype(), x.device()});
 }
 
+void expect_sequences(const Tensor& x, const char* what) {
+  expect_defined(x, what);
+  expect(x.dim() == 2 || x.dim() == 3,
+         "needs (batch, length, features) or (length, features), got ", what, " of shape ", x);
+}
+
 }  // namespace
 
-LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias, const Options& o) {
-  ModuleCall call("LSTMCell", Loc::current());
+LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias, const Options& o,
+                   Loc where) {
+  ModuleCall call("LSTMCell", where);
   draw(*this, 4, input_size, hidden_size, with_bias, o);
 }
 LSTMCell::State LSTMCell::operator()(const Tensor& x, const State& before, Loc where) const {
@@ -40,8 +48,9 @@ LSTMCell::State LSTMCell::operator()(const Tensor& x, const State& before, Loc w
   return {gate[3].sigmoid() * next.tanh(), next};
 }
 
-GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias, const Options& o) {
-  ModuleCall call("GRUCell", Loc::current());
+GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias, const Options& o,
+                 Loc where) {
+  ModuleCall call("GRUCell", where);
   draw(*this, 3, input_size, hidden_size, with_bias, o);
 }
 Tensor GRUCell::operator()(const Tensor& x, const Tensor& before, Loc where) const {
@@ -55,9 +64,10 @@ Tensor GRUCell::operator()(const Tensor& x, const Tensor& before, Loc where) con
 }
 
 MultiheadAttention::MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias,
-                                       const Options& o)
+                                       const Options& o, Loc where)
     : heads(num_heads) {
-  ModuleCall call("MultiheadAttention", Loc::current());
+  ModuleCall call("MultiheadAttention", where);
+  expect_sizes({features});
   expect(num_heads > 0 && features % num_heads == 0, features, " features cannot be divided into ",
          num_heads, " heads");
   // xavier_uniform over the joint (3 features, features) matrix
@@ -72,18 +82,20 @@ MultiheadAttention::MultiheadAttention(int64_t features, int64_t num_heads, bool
 Tensor MultiheadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                       AttentionOptions options, Loc where) const {
   ModuleCall call("MultiheadAttention", where);
+  expect_sequences(query, "the query"), expect_sequences(key, "the key");
+  expect_sequences(value, "the value");
   int64_t features = in_proj_weight.size(1);
   auto project = [&](const Tensor& x, int64_t part) {
     auto rows = [&](const Tensor& t) {
       return t.defined() ? t.narrow(0, part * features, features) : Tensor();
     };
     Tensor w = rows(in_proj_weight), b = rows(in_proj_bias);
-    return x.linear(w, b).unflatten(-1, {heads, -1}).transpose(1, 2);
+    return x.linear(w, b).unflatten(-1, {heads, -1}).transpose(-3, -2);
   };
   if (training && dropout > 0) options.dropout_p = dropout;
-  Tensor mixed = project(query, 0).scaled_dot_product_attention(project(key, 1), project(value, 2),
-                                                                options);
-  return out_proj(mixed.transpose(1, 2).flatten(2));
+  Tensor mixed =
+      project(query, 0).scaled_dot_product_attention(project(key, 1), project(value, 2), options);
+  return out_proj(mixed.transpose(-3, -2).flatten(-2));
 }
 
 }  // namespace mote::nn

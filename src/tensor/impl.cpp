@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ir/storage.h"
+#include "tensor/handles.h"
 
 namespace mote {
 
@@ -13,6 +14,7 @@ Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), v
 Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
+thread_local HandleListener* handle_listener = nullptr;
 thread_local int Call::depth = 0;
 thread_local std::vector<Ref> Call::pins;
 
@@ -163,6 +165,12 @@ std::mutex& owner_mutex() {
   return *mutex;
 }
 
+TensorImpl* new_impl() {
+  auto* impl = new TensorImpl;
+  if (handle_listener) handle_listener->made(*impl);
+  return impl;
+}
+
 const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
 
 }  // namespace
@@ -206,6 +214,7 @@ Tensor& Tensor::operator=(Tensor&& o) & noexcept {
 }
 
 TensorImpl::~TensorImpl() {
+  if (handle_listener) handle_listener->gone(*this);
   if (storage) set_own(*this, false);
 }
 
@@ -241,6 +250,7 @@ Tensor owner_of(Storage& storage) {
 }
 
 Ref node_of(const TensorImpl& impl) {
+  if (handle_listener) handle_listener->read(impl);
   if (impl.base.defined())
     return chain_over(impl.base, impl.chain, node_of(*impl.base.impl()), false);
   auto& self = const_cast<TensorImpl&>(impl);
@@ -259,7 +269,7 @@ const Shape& shape_of(const Tensor& t) {
 }
 
 Tensor make_value(Ref node, uint8_t device) {
-  auto* impl = new TensorImpl;
+  auto* impl = new_impl();
   impl->dtype = node->dtype;
   impl->device = device;
   impl->value = std::move(node);
@@ -274,7 +284,7 @@ Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
 
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   if (chain == chain_of(of)) return of;
-  auto* impl = new TensorImpl;
+  auto* impl = new_impl();
   impl->dtype = of.dtype();
   impl->device = of.impl()->device;
   impl->base = root_of(of);

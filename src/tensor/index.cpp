@@ -105,10 +105,10 @@ void add_mask(Indexed& r, const Tensor& mask, int64_t& axis) {
 Indexed take_views(const Tensor& t, const std::vector<Index>& indices) {
   expect_defined(t);
   Indexed r{t, {}, {}};
-  int64_t axis = 0;
+  int64_t axis = 0, of = 0;  // of the view, of the tensor
   for (const Index& i : without_dots(t, indices)) {
     switch (i.kind) {
-      case Index::Number: r.view = r.view.select(axis, i.at); break;
+      case Index::Number: r.view = selected(r.view, axis, i.at, of); break;
       case Index::Range: r.view = apply_slice(r.view, axis++, i.range); break;
       case Index::NewAxis: r.view = r.view.unsqueeze(axis++); break;
       default:
@@ -122,6 +122,7 @@ Indexed take_views(const Tensor& t, const std::vector<Index>& indices) {
           r.positions.push_back(i.positions);
         }
     }
+    of += axes_taken(i);
   }
   return r;
 }
@@ -223,6 +224,14 @@ bool is_lone_mask(const std::vector<Index>& indices) {
          indices[0].positions.defined() && indices[0].positions.dtype() == DType::boolean;
 }
 
+// Under CHECK=1, for counting runs the mask.
+void expect_one_for_each(const Tensor& mask, const Tensor& values) {
+  if (!flag(Flag::CHECK)) return;
+  auto count = mask.to_long().sum().item<int64_t>();
+  expect(dims_of(values)[0] == Dim(count), "a value of shape ", values, " for a mask with ", count,
+         " true elements");
+}
+
 // Values in the order of the mask's true elements.
 Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, bool accumulate) {
   expect(mask.dim() <= t.dim() &&
@@ -236,6 +245,7 @@ Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, 
   if (!one_for_all) {
     expect(values.dim() == rest + 1, "a value of shape ", values, " does not fit a mask of shape ",
            mask);
+    expect_one_for_each(mask, values);
     Tensor order = reshaped(mask.flatten().to_long().cumsum(0) - 1, dims_of(mask));
     v = values.index({order});
   } else if (values.dim() > rest) {

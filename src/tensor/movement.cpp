@@ -316,16 +316,20 @@ Tensor Tensor::narrow(int64_t dim, Size start, Size length, Loc where) const {
   return cut(*this, axis, part.begin, part.end);
 }
 
+Tensor selected(const Tensor& t, int64_t axis, const Size& index, int64_t said_axis) {
+  Dim size = dims_of(t)[static_cast<size_t>(axis)], at = to_dim(index);
+  Dim from_front = !at.is_symbolic() && at.size < 0 ? at + size : at;
+  expect(lies_within(from_front, 1, size), "index ", said(at), " is out of range for axis ",
+         said_axis, " of size ", said(size));
+  Extent part = kept_within(from_front, 1, size);
+  return cut(t, axis, part.begin, part.end).squeeze(axis);
+}
+
 Tensor Tensor::select(int64_t dim, Size index, Loc where) const {
   Call call("select", where);
   expect(this->dim() > 0, "a tensor without axes cannot be indexed");
   int64_t axis = to_axis(dim, this->dim());
-  Dim size = dims_of(*this)[static_cast<size_t>(axis)], at = to_dim(index);
-  Dim from_front = !at.is_symbolic() && at.size < 0 ? at + size : at;
-  expect(lies_within(from_front, 1, size), "index ", said(at), " is out of range for axis ", axis,
-         " of size ", said(size));
-  Extent part = kept_within(from_front, 1, size);
-  return cut(*this, axis, part.begin, part.end).squeeze(axis);
+  return selected(*this, axis, index, axis);
 }
 
 Tensor Tensor::squeeze(Loc where) const {
