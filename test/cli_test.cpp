@@ -62,6 +62,18 @@ class Child {
     _exit(127);
   }
   void send(int signal) const { kill(pid_, signal); }
+  // Waits for so many seconds. When it ended, in seconds from now; 0: it runs on.
+  double ended_within(double seconds) const {
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+      siginfo_t info{};
+      waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+      if (info.si_pid == pid_) return passed.count();
+      if (passed.count() >= seconds) return 0;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   int wait() const {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -105,14 +117,16 @@ void kill_and_resume(int kills) {
   auto start = std::chrono::steady_clock::now();
   REQUIRE(run_mote(train + "--out " + folder / "whole").status == 0);
   const std::chrono::duration<double> whole_time = std::chrono::steady_clock::now() - start;
+  double run_time = whole_time.count();  // the shortest seen: the machine may have been busy
   const std::string whole = read_text(folder / "whole");
-  std::uniform_real_distribution<double> moment(0, whole_time.count());
+  std::uniform_real_distribution<double> moment(0, 1);
   int finished = 0, resumed = 0;
   for (int killed = 0, tries = 0; killed < kills || !resumed; ++tries) {
     REQUIRE(tries < 10 * kills + 50);
     const bool resumes = std::filesystem::exists(path);
     Child child(resumes ? "train gpt --resume " + path : train + "--out " + path, log);
-    std::this_thread::sleep_for(std::chrono::duration<double>(moment(random)));
+    const double ended = child.ended_within(moment(random) * run_time);
+    if (ended > 0) run_time = std::min(run_time, ended);
     child.send(SIGKILL);
     const int status = child.wait();
     INFO(read_text(log));
