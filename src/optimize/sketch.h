@@ -7,12 +7,14 @@ namespace mote {
 struct Access {
   UOp memory;
   UOp position;   // without its gate
-  bool store, gated;
-  uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
-  uint64_t moved_by;  // slots of the ranges in the position itself, not in their extents
+  bool store = false, gated = false;
+  uint64_t nest = 0;  // ranges of the reduces it stands in, and of what is around them
+  uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
 
   DType dtype() const { return memory->dtype; }
-  bool depends_on(UOp range) const { return moved_by >> range_slot(range) & 1; }
+  bool depends_on(UOp range) const {
+    return (moved_by & (uint64_t{1} << range_slot(range))) != 0;
+  }
 };
 
 struct Sketch {
