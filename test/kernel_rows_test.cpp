@@ -2,6 +2,8 @@
 // where they are small, against plain loops (NOOPT=1) as large as the bench has them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "base/flags.h"
 #include "cli/bench_cpu.h"
 #include "test/odd_devices.h"
@@ -13,14 +15,11 @@ namespace {
 
 // Those that are one function; models are tested elsewhere.
 std::vector<Row> kernel_rows() {
-  std::vector<Row> rows;
-  add_matrix_rows(rows);
-  add_stream_rows(rows);
-  add_norm_rows(rows);
-  add_conv_rows(rows);
-  add_attention_rows(rows);
-  add_copy_rows(rows);
-  add_math_rows(rows);
+  std::vector<Row> rows = all_rows(), models;
+  add_model_rows(models);
+  std::erase_if(rows, [&](const Row& r) {
+    return std::ranges::any_of(models, [&](const Row& m) { return m.name == r.name; });
+  });
   return rows;
 }
 

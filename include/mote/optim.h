@@ -21,7 +21,8 @@
 //                   f32 copy, from which the parameter is rounded. See LossScaler for f16.
 //   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
 //                   over them, whatever the number of parameters; what is in memory is as large as
-//                   without. The parameters become views of params[0], the one leaf left: gradients
+//                   without, but in a step realized together with its backward(), where all of
+//                   the gradient exists at once. The parameters become views of params[0], the one leaf left: gradients
 //                   are there, and are zero for parameters that the loss does not use. All have one
 //                   dtype and device. For optimizers that treat every element alike.
 #pragma once

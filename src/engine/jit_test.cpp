@@ -15,6 +15,7 @@
 #include "engine/realize.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
+#include "test/error_of.h"
 #include "test/odd_devices.h"
 
 using namespace mote;
@@ -33,13 +34,6 @@ Tensor row(const Floats32& v, const std::string& device = "CPU") {
 }
 Floats32 values(const Tensor& t) { return t.to_vector<float>(); }
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
 bool has(const std::string& s, const std::string& part) { return s.find(part) != s.npos; }
 
 struct Pair {

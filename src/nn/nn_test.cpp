@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "test/error_of.h"
+
 using namespace mote;
 
 namespace {
@@ -126,13 +128,6 @@ TEST_CASE("nn: batch norm moves its statistics only while training") {
 
 namespace {
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
 std::string with_line(const std::string& what, int line) {
   return what + " (" + __FILE__ + ":" + std::to_string(line) + ")";
 }

@@ -6,19 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "test/error_of.h"
+
 using namespace mote;
 
 namespace {
 
 Tensor of(DType d, const Sizes& shape = {2}) { return zeros(shape, {d, "INTERP"}); }
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
 
 }  // namespace
 
