@@ -36,7 +36,7 @@ inline void touch(std::span<const uint8_t> bytes) {
 }
 
 // What any parser promises of what it gives; makes the tensors too.
-inline void check_contents(const File& file, const Contents& contents) {
+inline void check_contents(const File& file, const FileContents& contents) {
   std::set<std::string_view> names;
   for (const StoredTensor& t : contents.tensors) {
     ensure(is_utf8(t.name) && names.insert(t.name).second, "a name is not valid, or stands twice");

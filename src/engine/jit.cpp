@@ -26,7 +26,7 @@ class JitCore {
 
   // Of the call in progress.
   Loc where;
-  Found arguments, results;
+  Walked arguments, results;
   bool inlined = false;
   std::optional<Recorder> recorder;
   JitCall::Mode mode = JitCall::Run;

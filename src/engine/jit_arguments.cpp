@@ -88,7 +88,7 @@ Tensor in_one_piece(const Tensor& t) {
   return make_value(prim::contiguous(node_of(t)), t.impl()->device);
 }
 
-ArgumentSpecs::ArgumentSpecs(const Found& arguments) {
+ArgumentSpecs::ArgumentSpecs(const Walked& arguments) {
   for (const NamedTensor& a : arguments.tensors) {
     TensorSpec spec{a.name};
     if ((spec.defined = a.tensor.defined())) {
@@ -109,7 +109,7 @@ ArgumentSpecs::ArgumentSpecs(const Found& arguments) {
   }
 }
 
-Values ArgumentSpecs::check(const Found& arguments) const {
+Values ArgumentSpecs::check(const Walked& arguments) const {
   Values values;
   for (size_t i = 0; i < std::min(tensors_.size(), arguments.tensors.size()); ++i) {
     const TensorSpec& then = tensors_[i];
@@ -156,7 +156,7 @@ void ArgumentSpecs::set_aliases(const std::vector<Storage*>& storages) {
         static_cast<size_t>(std::ranges::find(storages, storages[i]) - storages.begin());
 }
 
-void ArgumentSpecs::check_aliases(const Found& arguments,
+void ArgumentSpecs::check_aliases(const Walked& arguments,
                                   const std::vector<Storage*>& storages) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!storages[i]) continue;

@@ -16,7 +16,7 @@ struct NamedSym {
   Sym symbol;
 };
 // What was found in arguments or results, in the order of the walk.
-struct Found {
+struct Walked {
   std::vector<NamedTensor> tensors;
   std::vector<NamedSym> symbols;
   void clear() { tensors.clear(), symbols.clear(); }
@@ -31,11 +31,11 @@ Flat without_values(UOp expression, Values& values);
 // Arguments as they were in the capture.
 class ArgumentSpecs {
  public:
-  explicit ArgumentSpecs(const Found& arguments);
+  explicit ArgumentSpecs(const Walked& arguments);
   // A User error that names the argument which is not as it was. Gives the variables' values.
-  Values check(const Found& arguments) const;
+  Values check(const Walked& arguments) const;
   // The same for which of the tensors share memory; by position, null: undefined.
-  void check_aliases(const Found& arguments, const std::vector<Storage*>& storages) const;
+  void check_aliases(const Walked& arguments, const std::vector<Storage*>& storages) const;
   void set_aliases(const std::vector<Storage*>& storages);
   const Values& values() const { return values_; }  // of the capture
 

@@ -11,7 +11,7 @@ namespace mote {
 
 class ReplayBuilder {
  public:
-  ReplayBuilder(Replayable& to, const Recorder& recorder, const Found& arguments,
+  ReplayBuilder(Replayable& to, const Recorder& recorder, const Walked& arguments,
                 const PlacedArguments& placed)
       : to_(to), recorder_(recorder), arguments_(arguments) {
     for (size_t i = 0; i < placed.storages.size(); ++i)
@@ -19,7 +19,7 @@ class ReplayBuilder {
     find_gradients();
   }
 
-  void add_results(const Found& results);
+  void add_results(const Walked& results);
   void add_gradients();
   void add_states();
   void make_list(const Values& values);
@@ -27,7 +27,7 @@ class ReplayBuilder {
  private:
   Replayable& to_;
   const Recorder& recorder_;
-  const Found& arguments_;
+  const Walked& arguments_;
   std::unordered_map<const Storage*, int> argument_of_, gradient_of_, output_of_;
   std::unordered_map<const TensorImpl*, int> item_of_;
   std::unordered_map<const Storage*, int> param_of_;
@@ -154,7 +154,7 @@ int ReplayBuilder::add_item(const Tensor& t) {
   return index;
 }
 
-void ReplayBuilder::add_results(const Found& results) {
+void ReplayBuilder::add_results(const Walked& results) {
   for (const NamedTensor& r : results.tensors) to_.results_.push_back(add_item(r.tensor));
   for (const NamedSym& s : results.symbols) to_.symbols_.emplace_back(UOp(s.symbol.node()));
 }
@@ -275,8 +275,8 @@ void ReplayBuilder::make_list(const Values& values) {
   to_.list_ = std::make_unique<CallList>(plan, device(kDefaultDevice), params_, values);
 }
 
-Replayable::Replayable(const Recorder& recorder, const Values& values, const Found& arguments,
-                       const PlacedArguments& placed, const Found& results) {
+Replayable::Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
+                       const PlacedArguments& placed, const Walked& results) {
   ReplayBuilder builder(*this, recorder, arguments, placed);
   builder.add_results(results);
   builder.add_gradients();

@@ -38,7 +38,7 @@ Ref buffer_node(Storage& s) {
 }
 
 // The same view twice is one piece.
-Tensor piece_of_view(const Found& arguments, size_t i, const std::vector<Tensor>& pieces) {
+Tensor piece_of_view(const Walked& arguments, size_t i, const std::vector<Tensor>& pieces) {
   const Tensor& view = arguments.tensors[i].tensor;
   for (size_t k = 0; k < i; ++k)
     if (arguments.tensors[k].tensor.impl() == view.impl()) return pieces[k];
@@ -51,7 +51,7 @@ std::string size_text(const Storage& s) {
 
 }  // namespace
 
-PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>& give_own) {
+PlacedArguments place_arguments(const Walked& arguments, const std::vector<bool>& give_own) {
   PlacedArguments out;
   std::vector<Tensor> pending;
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
@@ -96,7 +96,7 @@ void Replayable::check_gradients() const {
   }
 }
 
-void Replayable::check_own_tensors(const Found& arguments,
+void Replayable::check_own_tensors(const Walked& arguments,
                                    const std::vector<Storage*>& storages) const {
   for (size_t i = 0; i < storages.size(); ++i)
     check(!storages[i] || !state_of_.count(storages[i]), "[jit] argument ",
@@ -173,7 +173,7 @@ void Replayable::choose_outputs() {
   }
 }
 
-Tensor Replayable::make_item(const Item& item, const Found& arguments,
+Tensor Replayable::make_item(const Item& item, const Walked& arguments,
                              const PlacedArguments& placed, const Values& values) const {
   const auto index = static_cast<size_t>(item.index);
   auto form = [&] { return item.symbolic ? with_values(item.form, values) : item.form; };
@@ -200,7 +200,7 @@ Tensor Replayable::make_item(const Item& item, const Found& arguments,
   return {};
 }
 
-Replayable::Results Replayable::make_results(const Found& arguments, const PlacedArguments& placed,
+Replayable::Results Replayable::make_results(const Walked& arguments, const PlacedArguments& placed,
                                              const Values& values) {
   Results out;
   for (const Item& item : items_) made_.push_back(make_item(item, arguments, placed, values));
@@ -217,7 +217,7 @@ Replayable::Results Replayable::make_results(const Found& arguments, const Place
   return out;
 }
 
-Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Found& arguments) {
+Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Walked& arguments) {
   Values values = specs.check(arguments);
   for (size_t i = 0; i < argument_written_.size(); ++i)
     if (argument_written_[i] && !is_whole_in_order(arguments.tensors[i].tensor))

@@ -28,14 +28,14 @@ struct PlacedArguments {
   std::vector<Storage*> storages;  // null: undefined
 };
 // Realizes. give_own: the argument will be written, in memory of its own.
-PlacedArguments place_arguments(const Found& arguments, const std::vector<bool>& give_own);
+PlacedArguments place_arguments(const Walked& arguments, const std::vector<bool>& give_own);
 
 class Replayable {
  public:
   // After the function has run and all it leaves is realized. A User error when a replay could not
   // do the same: a variable bound inside, values from the host.
-  Replayable(const Recorder& recorder, const Values& values, const Found& arguments,
-             const PlacedArguments& placed, const Found& results);
+  Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
+             const PlacedArguments& placed, const Walked& results);
   // A User error when a state tensor is held by nothing but this: another was put in its place.
   // Holds in every replay, and from when the recorder is gone.
   void check_held() const;
@@ -44,7 +44,7 @@ class Replayable {
     std::vector<Tensor> tensors;
     std::vector<Sym> symbols;
   };
-  Results replay(const ArgumentSpecs& specs, const Found& arguments);
+  Results replay(const ArgumentSpecs& specs, const Walked& arguments);
   std::vector<JitState> state(const std::vector<NamedTensor>& names) const;
 
  private:
@@ -92,12 +92,12 @@ class Replayable {
   void check_gradients() const;
   void replace_missing_gradients();
   void place_gradients(std::vector<Tensor>& written);
-  void check_own_tensors(const Found& arguments, const std::vector<Storage*>& storages) const;
+  void check_own_tensors(const Walked& arguments, const std::vector<Storage*>& storages) const;
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
-  Tensor make_item(const Item& item, const Found& arguments, const PlacedArguments& placed,
+  Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
                    const Values& values) const;
-  Results make_results(const Found& arguments, const PlacedArguments& placed, const Values& values);
+  Results make_results(const Walked& arguments, const PlacedArguments& placed, const Values& values);
 
   std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;

@@ -12,8 +12,8 @@ void start_engine();
 
 namespace {
 
-Contents list_files(const char* format, const std::vector<ArchiveEntry>& entries) {
-  Contents out{.format = format, .archive = true};
+FileContents list_files(const char* format, const std::vector<ArchiveEntry>& entries) {
+  FileContents out{.format = format, .archive = true};
   for (const ArchiveEntry& e : entries)
     out.parts.push_back({.name = e.name,
                          .type = "file",
@@ -22,10 +22,10 @@ Contents list_files(const char* format, const std::vector<ArchiveEntry>& entries
   return out;
 }
 
-Contents parse_tar(const File& file) { return list_files("tar", list_tar(file)); }
+FileContents parse_tar(const File& file) { return list_files("tar", list_tar(file)); }
 
 // A PyTorch checkpoint, NumPy's npz, or any files.
-Contents parse_zip(const File& file) {
+FileContents parse_zip(const File& file) {
   const std::vector<ArchiveEntry> entries = list_zip(file);
   auto any = [&](auto f) { return std::any_of(entries.begin(), entries.end(), f); };
   if (any([](const ArchiveEntry& e) { return is_torch_pickle(e.name); })) return parse_torch(file);
@@ -36,7 +36,7 @@ Contents parse_zip(const File& file) {
 struct Format {
   const char* name;
   bool (*recognises)(const File& file);
-  Contents (*parse)(const File& file);
+  FileContents (*parse)(const File& file);
 };
 // In the order they are tried.
 constexpr Format rows[] = {
@@ -105,14 +105,14 @@ FileInfo::Part describe(const File& file, const StoredTensor& t) {
           .bytes = static_cast<int64_t>(t.bytes.size())};
 }
 
-std::vector<NamedTensor> load_by(Contents (*parse)(const File&), const std::string& path) {
+std::vector<NamedTensor> load_by(FileContents (*parse)(const File&), const std::string& path) {
   const File file = open_file(path);
   return make_tensors(file, parse(file));
 }
 
 }  // namespace
 
-Contents parse_any(const File& file, uint64_t limit) {
+FileContents parse_any(const File& file, uint64_t limit) {
   const File inner = unpacked(file, limit);
   const Format* format = find_format(inner);
   const char* wrapping = is_gzip(file.bytes.span()) ? "gzip"
@@ -123,7 +123,7 @@ Contents parse_any(const File& file, uint64_t limit) {
     return {.format = wrapping,
             .metadata = {{"unpacked bytes", std::to_string(inner.bytes.size())}},
             .archive = true};
-  Contents out = format->parse(inner);
+  FileContents out = format->parse(inner);
   if (wrapping) {
     out.format += text(" in ", wrapping);
     out.unpacked += inner.bytes.size();
@@ -144,7 +144,7 @@ Tensor disk_tensor(const Bytes& bytes, DType dtype, const Sizes& shape) {
   return out;
 }
 
-std::vector<NamedTensor> make_tensors(const File& file, const Contents& contents) {
+std::vector<NamedTensor> make_tensors(const File& file, const FileContents& contents) {
   check_file(!contents.archive, file.name, "is a ", contents.format, " file without tensors");
   uint64_t may_copy = file.bytes.size() + contents.unpacked;
   std::vector<NamedTensor> out;
@@ -191,7 +191,7 @@ std::vector<NamedTensor> load(const std::string& path, Loc where) {
 std::vector<NamedTensor> load_safetensors(const std::string& path, Metadata* metadata, Loc where) {
   Call call("load_safetensors", where);
   const File file = open_file(path);
-  Contents contents = parse_safetensors(file);
+  FileContents contents = parse_safetensors(file);
   if (metadata) *metadata = std::move(contents.metadata);
   return make_tensors(file, contents);
 }
@@ -219,7 +219,7 @@ std::vector<NamedTensor> load_gguf(const std::string& path, Loc where) {
 FileInfo file_info(const std::string& path, Loc where) {
   Call call("file_info", where);
   const File file = open_file(path);
-  Contents contents = parse_any(file);
+  FileContents contents = parse_any(file);
   FileInfo out{.format = std::move(contents.format),
                .bytes = static_cast<int64_t>(file.bytes.size()),
                .metadata = std::move(contents.metadata),

@@ -21,7 +21,7 @@ struct StoredTensor {
 };
 
 // Names of tensors are distinct.
-struct Contents {
+struct FileContents {
   std::string format;
   Metadata metadata;
   std::vector<StoredTensor> tensors;
@@ -37,18 +37,18 @@ bool is_gguf(const File& file);
 bool is_torch_pickle(std::string_view name);  // of an entry: "archive/data.pkl"
 bool is_old_torch(const File& file);          // not read, but known
 
-Contents parse_safetensors(const File& file);
-Contents parse_npy(const File& file);
-Contents parse_npz(const File& file);
-Contents parse_torch(const File& file);
-Contents parse_gguf(const File& file);
+FileContents parse_safetensors(const File& file);
+FileContents parse_npy(const File& file);
+FileContents parse_npz(const File& file);
+FileContents parse_torch(const File& file);
+FileContents parse_gguf(const File& file);
 
 // By content; looks into gzip and xz, each of which gives at most `limit` bytes.
-Contents parse_any(const File& file, uint64_t limit = kUnpackedLimit);
+FileContents parse_any(const File& file, uint64_t limit = kUnpackedLimit);
 
 // Tensors on DISK that share the file's bytes. Strided ones are copied row-major; together they may
 // be as large as the file's content, else it is an error, for strides can name one byte many times.
-std::vector<NamedTensor> make_tensors(const File& file, const Contents& contents);
+std::vector<NamedTensor> make_tensors(const File& file, const FileContents& contents);
 Tensor disk_tensor(const Bytes& bytes, DType dtype, const Sizes& shape);
 
 // The elements of a tensor in row-major order, for writing.

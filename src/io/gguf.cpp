@@ -239,9 +239,9 @@ Gguf read_gguf(const File& file) {
   return out;
 }
 
-Contents parse_gguf(const File& file) {
+FileContents parse_gguf(const File& file) {
   Gguf gguf = read_gguf(file);
-  Contents out{.format = "gguf"};
+  FileContents out{.format = "gguf"};
   for (const Gguf::Pair& p : gguf.metadata) out.metadata.emplace_back(p.key, p.value.to_string());
   out.tensors = std::move(gguf.tensors);
   return out;

@@ -219,7 +219,7 @@ TEST_CASE("gguf: metadata of every type, and tensors") {
   w.align(64).put<uint16_t>(0x3c00).raw(std::string(16, '\x98')).align(64);  // 1.0; 8 and 9
   for (int i = 0; i < 6; ++i) w.put<float>(static_cast<float>(i));
   File file = w.file();
-  Contents c = parse_gguf(file);
+  FileContents c = parse_gguf(file);
   CHECK(c.metadata == Metadata{
                           {"a",                 "200"         },
                           {"b",                 "-5"          },

@@ -200,14 +200,14 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
 
 bool is_npy(const File& file) { return file.bytes.text().starts_with(magic); }
 
-Contents parse_npy(const File& file) {
-  Contents out{.format = "npy"};
+FileContents parse_npy(const File& file) {
+  FileContents out{.format = "npy"};
   out.tensors.push_back(read_array(file));
   return out;
 }
 
-Contents parse_npz(const File& file) {
-  Contents out{.format = "npz"};
+FileContents parse_npz(const File& file) {
+  FileContents out{.format = "npz"};
   for (const ArchiveEntry& entry : list_zip(file)) {
     if (!entry.name.ends_with(extension))
       fail_file(file.name, text("the entry ", quoted(entry.name), " is not an .npy file"));

@@ -47,6 +47,6 @@ class Pickle {
 // Dicts, lists and tuples as tensors with dotted names; plain values become metadata. Shared
 // containers can stand for far more values than there are bytes: what comes out is held to a
 // multiple of the pickle's size.
-Contents flatten(const File& file, const Pickle& pickle);
+FileContents flatten(const File& file, const Pickle& pickle);
 
 }  // namespace mote

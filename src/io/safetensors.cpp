@@ -133,7 +133,7 @@ bool is_safetensors(const File& file) {
   return Reader(file).u64("the header's length") <= longest_header;
 }
 
-Contents parse_safetensors(const File& file) {
+FileContents parse_safetensors(const File& file) {
   Reader in(file);
   const uint64_t length = in.u64("the header's length");
   in.check(length <= in.left(), "header length ", length, " exceeds the file's ", in.size(),
@@ -143,7 +143,7 @@ Contents parse_safetensors(const File& file) {
   const std::string_view header = in.text(length, "the header");
   const Bytes data = file.bytes.part(in.at(), in.left());
   const JsonDocument json(file.name, header);
-  Contents out{.format = "safetensors"};
+  FileContents out{.format = "safetensors"};
   for (const auto& [key, value] : json.root().members("the header")) {
     if (key == metadata_key)
       read_metadata(value, out.metadata);

@@ -21,7 +21,7 @@ const ArchiveEntry& find_pickle(const std::string& file, const std::vector<Archi
 
 class Flatten {
  public:
-  Flatten(const File& file, const Pickle& pickle, Contents& out)
+  Flatten(const File& file, const Pickle& pickle, FileContents& out)
       : file_(file.name), pickle_(pickle), out_(out), budget_(64 * file.bytes.size() + 4096) {}
 
   void visit(const Pickle::Value& v, const std::string& name, int depth = 0) {
@@ -89,7 +89,7 @@ class Flatten {
 
   const std::string& file_;
   const Pickle& pickle_;
-  Contents& out_;
+  FileContents& out_;
   size_t budget_;
 };
 
@@ -113,8 +113,8 @@ bool is_old_torch(const File& file) {
   return file.bytes.text().starts_with(pickled_magic);
 }
 
-Contents flatten(const File& file, const Pickle& pickle) {
-  Contents out{.format = "torch"};
+FileContents flatten(const File& file, const Pickle& pickle) {
+  FileContents out{.format = "torch"};
   Flatten(file, pickle, out).visit(pickle.root(), "");
   std::vector<std::string_view> names;
   for (const StoredTensor& t : out.tensors) names.push_back(t.name);
@@ -122,7 +122,7 @@ Contents flatten(const File& file, const Pickle& pickle) {
   return out;
 }
 
-Contents parse_torch(const File& file) {
+FileContents parse_torch(const File& file) {
   check_file(!is_old_torch(file), file.name,
              "is what torch.save wrote before PyTorch 1.6; load and save it with a newer one");
   check_file(is_zip(file.bytes.span()), file.name, "is not a zip archive");
@@ -146,7 +146,7 @@ Contents parse_torch(const File& file) {
     if (at == storages.end()) fail_file(content.name, text("there is no storage ", quoted(key)));
     return at->second;
   });
-  Contents out = flatten(content, pickle);
+  FileContents out = flatten(content, pickle);
   out.unpacked = unpacked;
   return out;
 }

@@ -11,7 +11,7 @@ bool is_rare(UOp n) { return n->is(Op::Where) && n->arg.i == 1; }
 
 bool needs(UOp n, UOp other) { return std::ranges::count(toposort(n), other) > 0; }
 
-bool belongs(const Guard& g, UOp n) {
+bool belongs(const RareBranch& g, UOp n) {
   UOp first = g.members[0];
   return first->src(0) == n->src(0) && first->ranges == n->ranges &&
          std::ranges::none_of(g.members, [&](UOp m) { return needs(n, m); });
@@ -20,15 +20,15 @@ bool belongs(const Guard& g, UOp n) {
 }  // namespace
 
 // Users come before what they use: a node is inside where every use of it is.
-std::vector<Guard> find_guards(UOp body) {
+std::vector<RareBranch> find_guards(UOp body) {
   constexpr size_t kOutside = SIZE_MAX;
   const std::vector<UOp> order = toposort(body);
-  std::vector<Guard> guards;
+  std::vector<RareBranch> guards;
   std::unordered_map<const Node*, size_t> member_of, owner;
   for (UOp n : order) {
     if (!is_rare(n)) continue;
-    auto g = std::ranges::find_if(guards, [&](const Guard& o) { return belongs(o, n); });
-    if (g == guards.end()) g = guards.insert(g, Guard{});
+    auto g = std::ranges::find_if(guards, [&](const RareBranch& o) { return belongs(o, n); });
+    if (g == guards.end()) g = guards.insert(g, RareBranch{});
     g->members.push_back(n);
     member_of[n.get()] = static_cast<size_t>(g - guards.begin());
   }
@@ -45,7 +45,7 @@ std::vector<Guard> find_guards(UOp body) {
       if (!first && at->second != by) at->second = kOutside;
     }
   }
-  std::erase_if(guards, [](const Guard& g) { return g.inside.empty(); });
+  std::erase_if(guards, [](const RareBranch& g) { return g.inside.empty(); });
   return guards;
 }
 

@@ -5,10 +5,10 @@
 namespace mote {
 
 // Choices by one condition, none of which needs another, and what only their rare sides need.
-struct Guard {
+struct RareBranch {
   std::vector<UOp> members;  // Where [1]
   std::vector<UOp> inside;   // elementwise nodes, in no particular order
 };
-std::vector<Guard> find_guards(UOp body);
+std::vector<RareBranch> find_guards(UOp body);
 
 }  // namespace mote

@@ -230,7 +230,7 @@ class Linearizer {
     for (UOp n : toposort(body_))
       if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
     int left = kSlots - std::popcount(slots_);
-    for (const Guard& g : find_guards(body_)) {
+    for (const RareBranch& g : find_guards(body_)) {
       if (left-- == 0) return;
       const uint64_t outside = g.members[0]->ranges;
       Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
