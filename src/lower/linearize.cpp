@@ -26,7 +26,7 @@ struct Block {
   Block* chain = nullptr;        // the next output loop
 };
 
-// Reduces, or writes to local memory, over the same loops in the same place share one nest.
+// Reduces and writes to local memory over the same loops in the same place share one nest.
 struct Group {
   std::vector<UOp> members;
   std::vector<UOp> loops;
@@ -94,7 +94,11 @@ class Linearizer {
         stored_by_[n->src(1).get()] = n.get();
   }
 
-  // Two reduces may use one range only if they stand in the same place and neither needs the other.
+  bool is_output(UOp end) const { return std::ranges::count(body_->src(), end.get()) > 0; }
+  // What has loops of its own inside those of the outputs.
+  bool has_nest(UOp n) const { return n->is(Op::Reduce) || (n->is(Op::End) && !is_output(n)); }
+
+  // Two nests may use one range only if they stand in the same place and neither needs the other.
   void split_shared_loops() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -104,7 +108,7 @@ class Linearizer {
         if (n->is(Op::Range)) used |= 1ull << range_slot(n);
       std::vector<UOp> seen;
       for (UOp n : order) {
-        if (!n->is(Op::Reduce)) continue;
+        if (!has_nest(n)) continue;
         for (UOp other : seen)
           if (clash(other, n)) {
             body_ = with_own_loops(n, used);
@@ -181,11 +185,8 @@ class Linearizer {
 
     std::vector<UOp> order = toposort(body_);
     // Outer reduces first, so that an inner one finds the loops it stands in.
-    const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
-    for (size_t i = order.size(); i-- > 0;) {
-      UOp n = order[i];
-      if ((n->is(Op::Reduce) || n->is(Op::End)) && !outputs.count(n.get())) add_to_group(n);
-    }
+    for (size_t i = order.size(); i-- > 0;)
+      if (has_nest(order[i])) add_to_group(order[i]);
   }
 
   void add_to_group(UOp n) {
@@ -252,7 +253,7 @@ class Linearizer {
       Group& g = groups_[it->second];
       if (g.emitted) return;
       g.emitted = true;
-      return n->is(Op::End) ? place_writes(g) : place_group(g);
+      return place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
     UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
@@ -279,38 +280,41 @@ class Linearizer {
   // Registers before the loops, one step in the innermost, the result after them.
   void place_group(Group& g) {
     Block* outside = home(g.outside);
-    Block* inner = by_slot_[range_slot(g.loops.back())];
-    std::vector<UOp> regs, updates;
-    for (UOp m : g.members) {
-      Op op = static_cast<Op>(m->ints(0));
-      UOp value = mapped(m->src(0));
-      std::vector<UOp> unrolled, lanes;
-      for (uint32_t i = 1; i < m->nsrc; ++i) {
-        if (is_loop(m->src(i))) continue;
-        (range_role(m->src(i)) == Role::Unroll ? unrolled : lanes).push_back(m->src(i));
-      }
-      if (!unrolled.empty()) {
-        value = reduce_over(op, value, unrolled);
-        add(inner, value);
-      }
-      UOp first = start_of(m, outside);
-      std::vector<UOp> tile = tile_of(value, first);
-      int64_t slot[] = {next_reg_++};
-      UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
-      UOp start = make(Op::Store, DType::none, {reg, first});
-      outside->items.push_back({start, nullptr});
-      UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
-      UOp next = binary(op, before, value);
-      add(inner, before);
-      add(inner, next);
-      UOp update = make(Op::Store, DType::none, {reg, next});
-      inner->stores.push_back(update);
-      regs.push_back(reg);
-      updates.push_back(update);
-    }
+    std::vector<Sum> sums;
+    for (UOp m : g.members)
+      if (m->is(Op::End)) place_write(g, m, outside);
+      else sums.push_back(place_sum(g, m, outside));
     link(g, outside);
-    for (size_t i = 0; i < g.members.size(); ++i)
-      finish(g, g.members[i], regs[i], updates[i], outside);
+    for (const Sum& s : sums) finish(g, s, outside);
+  }
+
+  struct Sum {
+    UOp reduce, reg, update;
+  };
+  Sum place_sum(const Group& g, UOp m, Block* outside) {
+    Block* inner = by_slot_[range_slot(g.loops.back())];
+    const Op op = static_cast<Op>(m->ints(0));
+    UOp value = mapped(m->src(0));
+    std::vector<UOp> unrolled;
+    for (uint32_t i = 1; i < m->nsrc; ++i)
+      if (range_role(m->src(i)) == Role::Unroll) unrolled.push_back(m->src(i));
+    if (!unrolled.empty()) {
+      value = reduce_over(op, value, unrolled);
+      add(inner, value);
+    }
+    UOp first = start_of(m, outside);
+    std::vector<UOp> tile = tile_of(value, first);
+    int64_t slot[] = {next_reg_++};
+    UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
+    UOp start = make(Op::Store, DType::none, {reg, first});
+    outside->items.push_back({start, nullptr});
+    UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
+    UOp next = binary(op, before, value);
+    add(inner, before);
+    add(inner, next);
+    UOp update = make(Op::Store, DType::none, {reg, next});
+    inner->stores.push_back(update);
+    return {m, reg, update};
   }
 
   // Puts a group's loops into one another, and the outermost in its place.
@@ -350,24 +354,21 @@ class Linearizer {
     return identity == zero_like(m) ? there : listed(where(later, there, identity));
   }
 
-  void place_writes(const Group& g) {
-    Block* outside = home(g.outside);
-    for (UOp end : g.members) {
-      UOp write = rebuilt(end->src(0));
-      if (g.loops.empty()) outside->items.push_back({write, nullptr});
-      else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
-      std::vector<UOp> src{write};
-      for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
-      done_[end.get()] = make(Op::End, DType::none, src).get();
-    }
-    link(g, outside);
+  void place_write(const Group& g, UOp end, Block* outside) {
+    UOp write = rebuilt(end->src(0));
+    if (g.loops.empty()) outside->items.push_back({write, nullptr});
+    else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
+    std::vector<UOp> src{write};
+    for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
+    done_[end.get()] = make(Op::End, DType::none, src).get();
   }
 
-  void finish(const Group& g, UOp member, UOp reg, UOp update, Block* outside) {
-    std::vector<UOp> src{update};
+  void finish(const Group& g, const Sum& s, Block* outside) {
+    UOp member = s.reduce;
+    std::vector<UOp> src{s.update};
     for (UOp r : g.loops) src.push_back(mapped(r));
     UOp end = make(Op::End, DType::none, src);
-    UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {reg, end})});
+    UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {s.reg, end})});
     add(outside, result);
     std::vector<UOp> tile;
     for (uint32_t i = 1; i < member->nsrc; ++i) {

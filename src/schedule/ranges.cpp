@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "schedule/costs.h"
+#include "schedule/strips.h"
 
 namespace mote {
 
@@ -125,6 +126,40 @@ class Assigner {
                     bytes * target_.byte_cost * (1 + nk);
     if (fused > stored && evals * c.each > target_.launch_cost * 0.02) return true;
     return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
+  }
+
+  // Whether to keep the value in its only kernel, instead of storing it or computing it again.
+  bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const {
+    if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
+    if (s.elements * size_of(n->dtype) > static_cast<double>(target_.l2_bytes) / 8) return false;
+    const double elements = count(n), each = costs_[n].each;
+    if (s.rows < 4 * target_.threads && elements * each > target_.launch_cost) return false;
+    if (!has_room_to_stage(n, e, s)) return false;
+    if (stored) return better_staged_than_stored(n, e, s);
+    double evals = 0;
+    for (const Request& r : e.requests) evals += evaluations(r);
+    const double saved = (evals - elements) * each;
+    const double moved = 2 * (elements + evals) * target_.load_cost;
+    return e.requests.size() > 1 && s.host >= 0 && saved > moved &&
+           saved > target_.launch_cost * 0.02;
+  }
+
+  // Rows that are wanted as a whole before any result is known: what main memory would be asked
+  // for twice is near. What else they are made of is done here if all that is read for it stays
+  // near, too.
+  bool better_staged_than_stored(UOp n, const Entry& e, const Strip& s) const {
+    if (!s.whole) return false;
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
+    if (!n->is(Op::Reduce) && s.rows > 1 && folds_rows(n, s.rows)) return true;
+    const double operands = costs_[n].bytes / s.rows * s.steps;
+    return k.keeps_rows && operands <= static_cast<double>(target_.l2_bytes) / 2;
+  }
+
+  bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const {
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
+    const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
+    return k.next_slot + loops + loops_of(n) <= kFusedLoops &&
+           size_with(k, n) <= target_.max_ops && fits(reads_with(k, n).size() + k.writes);
   }
 
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
@@ -247,6 +282,9 @@ class Assigner {
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
                            : has_room_to_read(n, e) && better_stored(n, e)) ||
                   !has_room_to_loop(n, e);
+    if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
+      if (std::optional<Strip> s = find_strip(n, draft_); s && better_staged(n, e, *s, stored))
+        return stage(n, *s);
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
   }
@@ -525,6 +563,35 @@ class Assigner {
     }
     for (const Request& r : e.requests) read_after(r.kernel, own.kernel);
     count_buffers(n, e, own, hosted);
+    descend(n, e.own);
+  }
+
+  // ---- staging
+
+  // The value is computed once for all positions of its inner axes; requests read what is kept.
+  void stage(UOp n, const Strip& s) {
+    Entry& e = draft_.at(n);
+    KernelDraft& k = kernel_of(e.requests[0]);
+    k.reads = reads_with(k, n);
+    k.size = size_with(k, n);
+    k.keeps_rows = true;
+    e.staged = s.inner;
+    e.own = static_cast<uint32_t>(s.host);
+    if (s.host < 0) {
+      Request own;
+      own.kernel = e.requests[0].kernel;
+      own.valid = truth(true);
+      own.scope = s.outer;
+      std::vector<UOp> position(e.requests[0].position.begin(), e.requests[0].position.end());
+      for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
+        const auto d = static_cast<size_t>(std::countr_zero(rest));
+        position[d] = new_range(own.kernel, n->shape->dims[d], Role::Loop);
+        own.scope |= position[d]->ranges;
+      }
+      own.position = draft_.lists.keep(position);
+      e.own = static_cast<uint32_t>(e.requests.size());
+      e.requests.push_back(own);
+    }
     descend(n, e.own);
   }
 

@@ -1,0 +1,99 @@
+#include "schedule/strips.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace mote {
+
+namespace {
+
+bool covers_axis(UOp position, const Dim& size) {
+  return position->is(Op::Range) && !size.symbol && position->src(0)->is_const(size.size);
+}
+
+// The axis whose position is the loop in all requests; -1: none.
+int axis_of(UOp loop, UOp n, const Entry& e, uint64_t free) {
+  for (uint64_t rest = free; rest; rest &= rest - 1) {
+    const auto d = static_cast<size_t>(std::countr_zero(rest));
+    if (!covers_axis(loop, n->shape->dims[d])) continue;
+    if (std::ranges::all_of(e.requests, [&](const Request& r) { return r.position[d] == loop; }))
+      return static_cast<int>(d);
+  }
+  return -1;
+}
+
+// The slots of the loops through a row, 0 where the request does something else.
+uint64_t loops_through(UOp n, const Request& r, uint64_t inner) {
+  uint64_t slots = 0;
+  for (uint64_t rest = inner; rest; rest &= rest - 1) {
+    const auto d = static_cast<size_t>(std::countr_zero(rest));
+    UOp p = r.position[d];
+    if (!covers_axis(p, n->shape->dims[d]) || (slots & p->ranges)) return 0;
+    slots |= p->ranges;
+  }
+  return slots;
+}
+
+bool others_use(const Entry& e, size_t host, uint64_t slots) {
+  for (size_t i = 0; i < e.requests.size(); ++i) {
+    if (i == host) continue;
+    for (UOp p : e.requests[i].position)
+      if (p->ranges & slots) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Strip> find_strip(UOp n, const Draft& draft) {
+  const Entry& e = draft.entries[n->id];
+  if (e.requests.empty() || n->shape->dims.size() > 64) return {};
+  const int kernel = e.requests[0].kernel;
+  const KernelDraft& k = draft.kernels[static_cast<size_t>(kernel)];
+  if (k.copy) return {};
+  for (const Request& r : e.requests)
+    if (r.kernel != kernel) return {};
+  Strip s;
+  for (size_t d = 0; d < n->shape->dims.size(); ++d)
+    if (n->shape->dims[d] != Dim(1)) s.inner |= uint64_t{1} << d;
+  for (UOp loop : k.ranges) {
+    const int axis = axis_of(loop, n, e, s.inner);
+    if (axis < 0) break;
+    s.inner &= ~(uint64_t{1} << axis);
+    s.outer |= loop->ranges;
+    s.steps = static_cast<double>(loop->src(0)->hi);
+    s.rows *= s.steps;
+  }
+  if (!s.inner) return {};
+  for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
+    const Dim& size = n->shape->dims[static_cast<size_t>(std::countr_zero(rest))];
+    if (size.symbol) return {};
+    s.elements *= static_cast<double>(size.size);
+  }
+  for (size_t i = 0; i < e.requests.size(); ++i) {
+    const Request& r = e.requests[i];
+    const uint64_t slots = loops_through(n, r, s.inner);
+    s.whole &= slots != 0;
+    if (n->is(Op::Reduce)) continue;  // keeps loops of its own, to be tiled
+    if (!slots || (slots & ~k.reduce_slots) || (r.scope & ~(s.outer | slots))) continue;
+    if (r.valid->is_const(1) && !others_use(e, i, slots)) s.host = static_cast<int>(i);
+  }
+  return s;
+}
+
+bool folds_rows(UOp n, double rows) {
+  constexpr size_t kMost = 64;
+  std::vector<UOp> seen{n};
+  for (size_t at = 0; at < seen.size() && seen.size() < kMost; ++at) {
+    if (seen[at]->is(Op::Reduce)) {
+      if (static_cast<double>(seen[at]->shape->count()) == rows) return true;
+      continue;
+    }
+    if (OpSet{Op::After, Op::Contiguous, Op::Copy}.has(seen[at]->op)) continue;
+    for (Node* s : seen[at]->src())
+      if (s->shape && !std::ranges::count(seen, UOp(s))) seen.emplace_back(s);
+  }
+  return false;
+}
+
+}  // namespace mote
