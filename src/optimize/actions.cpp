@@ -11,11 +11,11 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split", "merge", "order",
-                                             "thread", "block", "skip", "stream", "stage"};
+static constexpr const char* kind_names[] = {"split",  "merge", "order",  "thread", "block",
+                                             "skip",   "stream", "stage", "strip", "bound", "divide"};
 
 static bool has_amount(Action::Kind kind) {
-  return kind == Action::Split || kind == Action::Merge;
+  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip;
 }
 static bool has_list(Action::Kind kind) {
   return kind == Action::Order || kind == Action::Stage;
@@ -79,7 +79,13 @@ UOp Ranges::find(int slot) const {
 int64_t most_positions(UOp r) {
   UOp n = r->src(0);
   if (n->is(Op::Where)) n = n->src(1)->is_const(0) ? n->src(2) : n->src(1);
-  return is_const(n) && n->arg.i == r->src(0)->hi ? n->arg.i : 0;
+  if (is_const(n)) return n->arg.i == r->src(0)->hi ? n->arg.i : 0;
+  // A bound by other loops is at most what it is for their last positions.
+  const std::vector<UOp> order = toposort(n);
+  const bool by_loops = std::ranges::all_of(order, [](UOp u) {
+    return u->is(Op::Range) || u->is(Op::Const) || has(u->op, Alu);
+  });
+  return by_loops ? n->hi : 0;
 }
 
 UOp refuse(std::string* refused, std::string why) {
@@ -118,7 +124,7 @@ class RangeChange {
   std::unordered_map<const Node*, Node*> done_;
 
   bool depends(UOp n) const {
-    return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & r->ranges; });
+    return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & slot_bit(r); });
   }
 
   UOp now(UOp n) const { return done_.at(n.get()); }
@@ -152,6 +158,9 @@ class RangeChange {
       }
       src.push_back(UOp(done_.at(s.get())));
     }
+    // Positions beyond the end are no reason for other loops to go further.
+    if (inside_ && n->is(Op::Range) && src[0]->hi > n->src(0)->hi)
+      src[0] = simplify(binary(Op::Min, src[0], index(n->src(0)->hi)));
     if (inside_ && n->is(Op::Index) && depends(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Stage) && replaced)
@@ -161,6 +170,21 @@ class RangeChange {
     return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
   }
 };
+
+// Whether something is kept for each position of the range: tiles of it would share that memory.
+bool has_stage_inside(UOp body, UOp r) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(
+      order, [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); });
+}
+
+// Whether something is kept over the range.
+bool fills_stage(UOp body, UOp r) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Stage) && std::ranges::count(n->src().subspan(2), r.get()) > 0;
+  });
+}
 
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
@@ -172,12 +196,15 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "only reduces are unrolled");
   if (next_slot >= kSlots) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
-  if (n->ranges) return refuse(refused, "its extent depends on other loops");
+  if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
+    return refuse(refused, "its extent depends on other loops");
+  if (is_tile(a.role) && has_stage_inside(body, r))
+    return refuse(refused, "something is kept for each of its positions");
   if (is_tile(a.role))
     for (UOp other : toposort(body))
-      if (other->is(Op::Range) && (other->src(0)->ranges & r->ranges))
+      if (other->is(Op::Range) && (other->src(0)->ranges & slot_bit(r)))
         return refuse(refused, "the extent of a loop depends on it");
-  bool exact = is_const(n) && n->arg.i % a.amount == 0;
+  bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
   UOp outer_size = simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
   UOp inner = range(next_slot, index(a.amount), a.role);
@@ -270,6 +297,7 @@ std::string cannot_block(UOp reduce) {
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
   if (body->nsrc > 1) return refuse(refused, "several outputs");
   UOp stored = body->src(0)->src(0);
@@ -291,6 +319,7 @@ UOp apply_block(UOp body, UOp r, std::string* refused) {
 // Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
 UOp apply_skip(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   UOp reduce;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Reduce) || !std::ranges::count(n->src().subspan(1), r.get())) continue;
@@ -337,10 +366,13 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
 
 UOp apply(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
+  if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
+  if (a.kind == Action::Bound) return apply_bound(body, r, refused);
+  if (a.kind == Action::Divide) return apply_divide(body, r, refused);
   if (a.kind == Action::Thread) return apply_thread(body, r, refused);
   if (a.kind == Action::Skip) return apply_skip(body, r, refused);
   if (a.kind == Action::Block) return apply_block(body, r, refused);

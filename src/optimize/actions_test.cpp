@@ -108,7 +108,7 @@ TEST_SUITE("actions") {
   TEST_CASE("lists print and parse back, and bad text is an error") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
-        "stage sum 3 1; skip 4; stream 0; split 4 16 lane";
+        "stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1"})

@@ -8,32 +8,90 @@
 
 namespace mote {
 
+// Without the ranges that only say how far others go.
+static uint64_t ranges_in(UOp position) {
+  uint64_t slots = 0;
+  for (UOp n : toposort({&position, 1}, [](UOp u) { return u->ranges && !u->is(Op::Range); }))
+    if (n->is(Op::Range)) slots |= slot_bit(n);
+  return slots;
+}
+
+static uint64_t slots_filling(UOp stage) {
+  uint64_t slots = 0;
+  for (Node* r : stage->src().subspan(2)) slots |= slot_bit(UOp(r));
+  return slots;
+}
+
+int Sketch::nest_of(UOp stage) const {
+  const uint64_t slots = slots_filling(stage);
+  for (size_t i = 0; i < nests.size(); ++i)
+    if (nests[i] & slots) return static_cast<int>(i);
+  return -1;
+}
+
+void Sketch::find_nests() {
+  nests.clear();
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Stage)) continue;
+    const bool own = std::ranges::all_of(n->src().subspan(2), [](Node* r) {
+      return range_role(UOp(r)) == Role::Loop;
+    });
+    if (own) nests.push_back(slots_filling(n));
+  }
+}
+
+// The Sink, or the Stage that the nest fills.
+UOp Sketch::root() const {
+  if (focus < 0) return body;
+  for (UOp n : toposort(body))
+    if (n->is(Op::Stage) && nest_of(n) == focus) return n;
+  return body;
+}
+
+void Sketch::note_accesses(std::span<const UOp> order) {
+  std::unordered_set<const Node*> stores;
+  std::unordered_map<const Node*, uint64_t> around;
+  for (UOp n : order) {
+    if (n->is(Op::Store)) stores.insert(n->src(0).get());
+    if (n->is(Op::Reduce))
+      for (UOp inside : toposort(n->src(0)))
+        if (inside->is(Op::Index)) around[inside.get()] |= n->src(0)->ranges;
+  }
+  for (UOp n : order)
+    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), stores.count(n.get()), around[n.get()]);
+}
+
+void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
+  UOp position = split_gate(place).idx;
+  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position)});
+}
+
 void Sketch::look() {
   outputs.clear();
   reduces.clear();
   accesses.clear();
   sum = sum_stage = {};
   int sums = 0;
-  std::unordered_set<const Node*> stores;
-  std::unordered_map<const Node*, uint64_t> nests;
-  std::vector<UOp> order = toposort(body);
+  const UOp top = root();
+  auto foreign = [&](UOp n) { return n != top && n->is(Op::Stage) && nest_of(n) >= 0; };
+  std::vector<UOp> order = toposort({&top, 1}, [&](UOp n) { return !foreign(n); });
+  std::erase_if(order, foreign);
   for (UOp n : order) {
     if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces.push_back(n);
-    if (n->is(Op::Store)) stores.insert(n->src(0).get());
     if (n->is(Op::Reduce)) sum = ++sums == 1 ? n : UOp();
-    if (n->is(Op::Stage) && n->src(0)->is(Op::Reduce)) sum_stage = n;
-    if (n->is(Op::Reduce))
-      for (UOp inside : toposort(n->src(0)))
-        if (inside->is(Op::Index)) nests[inside.get()] |= n->src(0)->ranges;
+    if (n->is(Op::Stage) && n != top && n->src(0)->is(Op::Reduce)) sum_stage = n;
   }
-  for (UOp n : order)
-    if (n->is(Op::Index))
-      accesses.push_back({n->src(0), split_gate(n->src(1)).idx, stores.count(n.get()) > 0,
-                          n->src(1)->is(Op::Where), nests[n.get()]});
-  for (Node* end : body->src())
-    for (Node* r : end->src().subspan(1))
+  note_accesses(order);
+  if (top->is(Op::Stage))
+    note_access(top, top->src(1), true, 0);
+  auto add_outputs = [&](std::span<Node* const> closed) {
+    for (Node* r : closed)
       if (range_role(UOp(r)) == Role::Loop && !std::ranges::count(outputs, UOp(r)))
         outputs.emplace_back(r);
+  };
+  if (top->is(Op::Stage)) add_outputs(top->src().subspan(2));
+  else
+    for (Node* end : body->src()) add_outputs(end->src().subspan(1));
   std::ranges::sort(outputs, {}, range_slot);
   std::ranges::sort(reduces, {}, range_slot);
 }
@@ -41,6 +99,9 @@ void Sketch::look() {
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
   if (!next) return false;
+  if (a.kind == Action::Split)
+    for (uint64_t& slots : nests)
+      if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
   body = next;
   actions.push_back(a);
   look();
@@ -50,6 +111,7 @@ bool Sketch::act(const Action& a) {
 void Sketch::take(const Sketch& trial) {
   body = trial.body;
   actions = trial.actions;
+  nests = trial.nests;
   look();
 }
 

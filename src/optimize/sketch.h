@@ -9,15 +9,20 @@ struct Access {
   UOp position;   // without its gate
   bool store, gated;
   uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
+  uint64_t moves;  // slots of the ranges that the position moves with
 
   DType dtype() const { return memory->dtype; }
-  bool depends_on(UOp range) const { return position->ranges & range->ranges; }
+  bool depends_on(UOp range) const { return moves & slot_bit(range); }
 };
 
 struct Sketch {
   UOp body;
   const Target& target;
   std::vector<Action> actions;
+  // Loops that fill what the kernel keeps, as sets of slots; a nest is looked at by itself, as if it
+  // were a kernel that stores there. -1: what the outputs are made of.
+  std::vector<uint64_t> nests;
+  int focus = -1;
   // By slot, as of the last look().
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
@@ -25,6 +30,8 @@ struct Sketch {
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
   void look();
+  void find_nests();  // every stage with loops of its own
+  void look_at(int nest) { focus = nest, look(); }
   bool act(const Action& a);  // and look; false: refused
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
@@ -32,6 +39,12 @@ struct Sketch {
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
+
+ private:
+  int nest_of(UOp stage) const;  // -1: it belongs to what is looked at
+  UOp root() const;
+  void note_accesses(std::span<const UOp> order);
+  void note_access(UOp memory, UOp place, bool store, uint64_t nest);
 };
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.

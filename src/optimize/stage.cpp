@@ -82,7 +82,7 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
     if (std::ranges::count(over, r)) return refuse(refused, text("slot ", slot, " twice"));
     if (most_positions(r) == 0) return refuse(refused, "a size that is not constant");
     over.push_back(r);
-    slots |= r->ranges;
+    slots |= slot_bit(r);
   }
   UOp value = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                      : the_read(body, a.slot, slots, refused);
