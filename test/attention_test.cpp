@@ -1,5 +1,5 @@
-// Kernels that keep rows, against the interpreter of tensor graphs: attention in the sizes that make
-// strips, softmax of long rows, and what a mask hides.
+// Kernels that keep rows, against the interpreter of tensor graphs: attention in the sizes that
+// make strips, softmax of long rows, and what a mask hides.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,7 +16,8 @@ namespace {
 Tensor on(const char* device, const Tensor& t) { return t.to(device).contiguous().realize(); }
 
 double largest_difference(const Tensor& a, const Tensor& b) {
-  const std::vector<float> x = a.to(float32).to_vector<float>(), y = b.to(float32).to_vector<float>();
+  const std::vector<float> x = a.to(float32).to_vector<float>(),
+                           y = b.to(float32).to_vector<float>();
   REQUIRE(x.size() == y.size());
   double most = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -116,7 +117,8 @@ TEST_SUITE("attention") {
     CHECK(largest_difference(x.softmax(-1), y.softmax(-1)) < 1e-6);
     CHECK(largest_difference(x.softmax(-1) * x.exp(), y.softmax(-1) * y.exp()) < 1e-5);
     Tensor w = randn({1500, 8}).realize();
-    CHECK(largest_difference(x.softmax(-1).matmul(w), y.softmax(-1).matmul(on("INTERP", w))) < 1e-5);
+    Tensor product = y.softmax(-1).matmul(on("INTERP", w));
+    CHECK(largest_difference(x.softmax(-1).matmul(w), product) < 1e-5);
     CHECK(largest_difference(x.flip({1}).softmax(-1) + x.softmax(-1),
                              y.flip({1}).softmax(-1) + y.softmax(-1)) < 1e-6);
   }

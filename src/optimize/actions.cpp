@@ -11,8 +11,9 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split",  "merge", "order",  "thread", "block",
-                                             "skip",   "stream", "stage", "strip", "bound", "divide"};
+static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
+                                             "block",  "skip",  "stream", "stage",
+                                             "strip",  "bound", "divide"};
 
 static bool has_amount(Action::Kind kind) {
   return kind == Action::Split || kind == Action::Merge || kind == Action::Strip;
@@ -76,6 +77,13 @@ UOp Ranges::find(int slot) const {
   return {};
 }
 
+uint64_t ranges_in(UOp position) {
+  uint64_t slots = 0;
+  for (UOp n : toposort({&position, 1}, [](UOp u) { return u->ranges && !u->is(Op::Range); }))
+    if (n->is(Op::Range)) slots |= slot_bit(n);
+  return slots;
+}
+
 int64_t most_positions(UOp r) {
   UOp n = r->src(0);
   if (n->is(Op::Where)) n = n->src(1)->is_const(0) ? n->src(2) : n->src(1);
@@ -126,12 +134,17 @@ class RangeChange {
   bool depends(UOp n) const {
     return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & slot_bit(r); });
   }
+  bool moves(UOp position) const {
+    if (!depends(position)) return false;
+    const uint64_t slots = ranges_in(position);
+    return std::ranges::any_of(from_, [&](UOp r) { return slots & slot_bit(r); });
+  }
 
   UOp now(UOp n) const { return done_.at(n.get()); }
 
   // Reads beyond the end give 0.
   bool zero_outside(UOp n) const {
-    if (n->is(Op::Index)) return depends(n->src(1));
+    if (n->is(Op::Index)) return moves(n->src(1));
     return n->is(Op::Cast) && is_float(n->dtype) && zero_outside(n->src(0));
   }
 
@@ -161,7 +174,7 @@ class RangeChange {
     // Positions beyond the end are no reason for other loops to go further.
     if (inside_ && n->is(Op::Range) && src[0]->hi > n->src(0)->hi)
       src[0] = simplify(binary(Op::Min, src[0], index(n->src(0)->hi)));
-    if (inside_ && n->is(Op::Index) && depends(n->src(1)))
+    if (inside_ && n->is(Op::Index) && moves(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Stage) && replaced)
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
@@ -186,6 +199,12 @@ bool fills_stage(UOp body, UOp r) {
   });
 }
 
+// Of a size that d divides.
+UOp quotient(UOp n, int64_t d) {
+  if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
+  return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
+}
+
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -205,7 +224,7 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
       if (other->is(Op::Range) && (other->src(0)->ranges & slot_bit(r)))
         return refuse(refused, "the extent of a loop depends on it");
   bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
-  UOp outer_size = simplify((n + (a.amount - 1)) / a.amount);
+  UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
   UOp inner = range(next_slot, index(a.amount), a.role);
   UOp value = outer * a.amount + inner;

@@ -14,6 +14,9 @@ struct Ranges {
 // The range alone; its `ranges` are also those that its extent depends on.
 inline uint64_t slot_bit(UOp range) { return uint64_t{1} << range_slot(range); }
 
+// Slots of the ranges that an index moves with, without those that only say how far others go.
+uint64_t ranges_in(UOp position);
+
 // How many positions a range has at most, 0 where that is not known here.
 int64_t most_positions(UOp range);
 

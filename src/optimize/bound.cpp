@@ -11,7 +11,7 @@ namespace mote {
 
 namespace {
 
-// From where on, counted by k, a condition is `wanted`, whatever else it depends on; empty: nowhere.
+// From where on, counted by k, a condition is `wanted`; empty: nowhere that could be told.
 UOp holds_from(UOp condition, UOp k, bool wanted) {
   if (condition->is(Op::Xor) && condition->src(1)->is_const(1))
     return holds_from(condition->src(0), k, !wanted);
@@ -116,8 +116,8 @@ class Bounder {
       if (!n->is(Op::Reduce)) continue;
       for (Node* r : n->src().subspan(1)) {
         UOp found = limit_of_fold(n, UOp(r));
-        if (found && (found->ranges & slot_bit(row_)) && !(found->ranges & ~around) && found->lo >= 1)
-          limit_ = found;
+        if (!found || found->lo < 1 || (found->ranges & ~around)) continue;
+        if (found->ranges & slot_bit(row_)) limit_ = found;
       }
     }
   }

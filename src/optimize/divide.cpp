@@ -1,5 +1,5 @@
-// A sum of weights times values, where each weight was divided by the sum of all: divided once, after
-// the sum, instead of term by term.
+// A sum of weights times values, where each weight was divided by the sum of all: divided once,
+// after the sum, instead of term by term.
 #include <algorithm>
 
 #include "algebra/algebra.h"

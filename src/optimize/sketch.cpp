@@ -8,14 +8,6 @@
 
 namespace mote {
 
-// Without the ranges that only say how far others go.
-static uint64_t ranges_in(UOp position) {
-  uint64_t slots = 0;
-  for (UOp n : toposort({&position, 1}, [](UOp u) { return u->ranges && !u->is(Op::Range); }))
-    if (n->is(Op::Range)) slots |= slot_bit(n);
-  return slots;
-}
-
 static uint64_t slots_filling(UOp stage) {
   uint64_t slots = 0;
   for (Node* r : stage->src().subspan(2)) slots |= slot_bit(UOp(r));
@@ -96,9 +88,16 @@ void Sketch::look() {
   std::ranges::sort(reduces, {}, range_slot);
 }
 
+// What is kept is an argument of the kernel like others.
+static int memories(UOp body) {
+  int n = 0;
+  for (UOp u : toposort(body)) n += u->is(Op::Param) || u->is(Op::Stage);
+  return n;
+}
+
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
-  if (!next) return false;
+  if (!next || memories(next) > target.max_buffers) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();

@@ -19,8 +19,8 @@ struct Sketch {
   UOp body;
   const Target& target;
   std::vector<Action> actions;
-  // Loops that fill what the kernel keeps, as sets of slots; a nest is looked at by itself, as if it
-  // were a kernel that stores there. -1: what the outputs are made of.
+  // Loops that fill what the kernel keeps, as sets of slots; a nest is looked at by itself, as if
+  // it were a kernel that stores there. -1: what the outputs are made of.
   std::vector<uint64_t> nests;
   int focus = -1;
   // By slot, as of the last look().

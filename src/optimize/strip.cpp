@@ -94,7 +94,8 @@ class Widener {
     UOp most = build(extent);
     if (!extent.ok || depends(most)) return {};
     UOp whole = simplify((most + (kStep - 1)) / kStep * kStep);
-    if (whole->hi > loop->src(0)->hi) whole = simplify(binary(Op::Min, whole, index(loop->src(0)->hi)));
+    const int64_t all = loop->src(0)->hi;
+    if (whole->hi > all) whole = simplify(binary(Op::Min, whole, index(all)));
     UOp now = range(range_slot(loop), whole, range_role(loop));
     inside_[now.get()] = lt(now, loop->src(0)).get();
     return now;

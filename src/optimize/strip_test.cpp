@@ -99,7 +99,8 @@ TEST_SUITE("actions") {
     const std::vector<float> want = run(parse(attention));
     const char* lists[] = {
         "strip 1 3", "strip 1 4", "strip 1 8", "bound 1", "bound 1; strip 1 2",
-        "bound 1; strip 1 4", "bound 1; strip 1 6; split 2 4 lane", "strip 0 2", "divide 3", "divide 3; bound 1; strip 1 3", "bound 1; divide 3; strip 1 4",
+        "bound 1; strip 1 4", "bound 1; strip 1 6; split 2 4 lane", "strip 0 2", "divide 3",
+        "divide 3; bound 1; strip 1 3", "bound 1; divide 3; strip 1 4",
         "strip 1 2; split 2 2 lane; split 10 2 upcast; thread 0",
         "split 1 2 loop; strip 9 2", "bound 1; split 1 3 loop",
     };

@@ -128,38 +128,20 @@ class Assigner {
     return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
   }
 
-  // Whether to keep the value in its only kernel, instead of storing it or computing it again.
   bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const {
-    if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
-    if (s.elements * size_of(n->dtype) > static_cast<double>(target_.l2_bytes) / 8) return false;
-    const double elements = count(n), each = costs_[n].each;
-    if (s.rows < 4 * target_.threads && elements * each > target_.launch_cost) return false;
-    if (!has_room_to_stage(n, e, s)) return false;
-    if (stored) return better_staged_than_stored(n, e, s);
+    if (!may_be_kept(n, s, costs_, target_)) return false;
     double evals = 0;
     for (const Request& r : e.requests) evals += evaluations(r);
-    const double saved = (evals - elements) * each;
-    const double moved = 2 * (elements + evals) * target_.load_cost;
-    return e.requests.size() > 1 && s.host >= 0 && saved > moved &&
-           saved > target_.launch_cost * 0.02;
-  }
-
-  // Rows that are wanted as a whole before any result is known: what main memory would be asked
-  // for twice is near. What else they are made of is done here if all that is read for it stays
-  // near, too.
-  bool better_staged_than_stored(UOp n, const Entry& e, const Strip& s) const {
-    if (!s.whole) return false;
-    const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
-    if (!n->is(Op::Reduce) && s.rows > 1 && folds_rows(n, s.rows)) return true;
-    const double operands = costs_[n].bytes / s.rows * s.steps;
-    return k.keeps_rows && operands <= static_cast<double>(target_.l2_bytes) / 2;
+    const bool better = stored ? better_kept_than_stored(n, s, draft_, costs_, target_)
+                               : better_kept_than_repeated(n, s, evals, costs_, target_);
+    return better && has_room_to_stage(n, e, s);
   }
 
   bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const {
     const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
     const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
     return k.next_slot + loops + loops_of(n) <= kFusedLoops &&
-           size_with(k, n) <= target_.max_ops && fits(reads_with(k, n).size() + k.writes);
+           size_with(k, n) <= target_.max_ops && fits(reads_with(k, n).size() + k.writes + k.kept + 1);
   }
 
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
@@ -327,7 +309,7 @@ class Assigner {
   bool has_room_to_read(UOp n, const Entry& e) const {
     return std::ranges::all_of(e.requests, [&](const Request& r) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      return fits(k.reads.size() + k.writes + 1) || std::ranges::binary_search(k.reads, n->id);
+      return fits(k.reads.size() + k.writes + k.kept + 1) || std::ranges::binary_search(k.reads, n->id);
     });
   }
 
@@ -470,8 +452,8 @@ class Assigner {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops || size_with(k, n) > target_.max_ops) continue;
-      if (!fits(reads_with(k, n).size() + k.writes + std::max<size_t>(1, e.stores.size())))
-        continue;
+      const size_t memories = reads_with(k, n).size() + k.writes + k.kept;
+      if (!fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
@@ -574,7 +556,7 @@ class Assigner {
     KernelDraft& k = kernel_of(e.requests[0]);
     k.reads = reads_with(k, n);
     k.size = size_with(k, n);
-    k.keeps_rows = true;
+    ++k.kept;
     e.staged = s.inner;
     e.own = static_cast<uint32_t>(s.host);
     if (s.host < 0) {

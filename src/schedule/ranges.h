@@ -106,7 +106,7 @@ struct KernelDraft {
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
-  bool keeps_rows = false;        // some value is staged
+  size_t kept = 0;                // values staged, each in a memory of its own
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   bool copy = false;              // a copy between devices: outputs[0] from copy_source

@@ -43,6 +43,30 @@ bool others_use(const Entry& e, size_t host, uint64_t slots) {
   return false;
 }
 
+// Whether something is folded below n that has one element for each of so many rows: no element
+// of n is known before all of the row is.
+bool folds_rows(UOp n, double rows) {
+  constexpr size_t kMost = 64;
+  std::vector<UOp> seen{n};
+  for (size_t at = 0; at < seen.size() && seen.size() < kMost; ++at) {
+    if (seen[at]->is(Op::Reduce)) {
+      if (static_cast<double>(seen[at]->shape->count()) == rows) return true;
+      continue;
+    }
+    if (OpSet{Op::After, Op::Contiguous, Op::Copy}.has(seen[at]->op)) continue;
+    for (Node* s : seen[at]->src())
+      if (s->shape && !std::ranges::count(seen, UOp(s))) seen.emplace_back(s);
+  }
+  return false;
+}
+
+// Of one element.
+double cost_of(UOp n, const Costs& costs) {
+  return costs[n->is(Op::Contiguous) ? n->src(0) : n].each;
+}
+
+double count(UOp n) { return static_cast<double>(n->shape->count()); }
+
 }  // namespace
 
 std::optional<Strip> find_strip(UOp n, const Draft& draft) {
@@ -54,6 +78,7 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
   for (const Request& r : e.requests)
     if (r.kernel != kernel) return {};
   Strip s;
+  s.kernel = kernel;
   for (size_t d = 0; d < n->shape->dims.size(); ++d)
     if (n->shape->dims[d] != Dim(1)) s.inner |= uint64_t{1} << d;
   for (UOp loop : k.ranges) {
@@ -81,19 +106,36 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
   return s;
 }
 
-bool folds_rows(UOp n, double rows) {
-  constexpr size_t kMost = 64;
-  std::vector<UOp> seen{n};
-  for (size_t at = 0; at < seen.size() && seen.size() < kMost; ++at) {
-    if (seen[at]->is(Op::Reduce)) {
-      if (static_cast<double>(seen[at]->shape->count()) == rows) return true;
-      continue;
-    }
-    if (OpSet{Op::After, Op::Contiguous, Op::Copy}.has(seen[at]->op)) continue;
-    for (Node* s : seen[at]->src())
-      if (s->shape && !std::ranges::count(seen, UOp(s))) seen.emplace_back(s);
+bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target) {
+  if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
+  if (s.elements * size_of(n->dtype) > static_cast<double>(target.l2_bytes) / 8) return false;
+  return s.rows >= 4 * target.threads || count(n) * cost_of(n, costs) <= target.launch_cost;
+}
+
+bool better_kept_than_stored(UOp n, const Strip& s, const Draft& draft, const Costs& costs,
+                             const Target& target) {
+  const KernelDraft& k = draft.kernels[static_cast<size_t>(s.kernel)];
+  // What is to be in some memory may be in this one. Without loops outside all is done by one
+  // worker, which pays for little work only.
+  if (n->is(Op::Contiguous)) {
+    double iterations = 1;
+    for (UOp r : k.ranges) iterations *= static_cast<double>(r->src(0)->hi);
+    return s.rows >= 4 * target.threads || iterations <= target.launch_cost;
   }
-  return false;
+  if (!s.whole) return false;
+  // Rows that are wanted as a whole before any result is known: what main memory would be asked
+  // for twice is near. What else they are made of is done here if all that is read for it stays
+  // near, too.
+  if (!n->is(Op::Reduce) && s.rows > 1 && folds_rows(n, s.rows)) return true;
+  const double operands = costs[n].bytes / s.rows * s.steps;
+  return k.kept > 0 && operands <= static_cast<double>(target.l2_bytes) / 2;
+}
+
+bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
+                               const Target& target) {
+  const double saved = (evaluations - count(n)) * cost_of(n, costs);
+  const double moved = 2 * (count(n) + evaluations) * target.load_cost;
+  return s.host >= 0 && saved > moved && saved > target.launch_cost * 0.02;
 }
 
 }  // namespace mote

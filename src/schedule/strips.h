@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "schedule/costs.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -14,6 +15,7 @@ struct Strip {
   double steps = 1;      // of them for one position of all but the last
   double elements = 1;   // of a row
   bool whole = true;     // every request walks through all of a row, element by element
+  int kernel = -1;       // the only one
   int host = -1;         // a request in a fold over exactly one row; -1: none
 };
 
@@ -21,8 +23,13 @@ struct Strip {
 // size.
 std::optional<Strip> find_strip(UOp n, const Draft& draft);
 
-// Whether something is folded below n that has one element for each of so many rows: no element
-// of n is known before all of the row is.
-bool folds_rows(UOp n, double rows);
+// Whether a row is near enough, and the loops outside are enough for all workers or hardly needed.
+bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target);
+// Instead of being stored by a kernel of its own.
+bool better_kept_than_stored(UOp n, const Strip& s, const Draft& draft, const Costs& costs,
+                             const Target& target);
+// Instead of being computed so many times.
+bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
+                               const Target& target);
 
 }  // namespace mote
