@@ -131,6 +131,7 @@ class Contraction {
   bool packs_left(const View& v) const {
     const int64_t m = size(v.row);
     if (!v.left.memory->is(Op::Param)) return false;
+    if (s_.focus >= 0) return v.left.gated;  // few rows, all near
     return s_.reduces.size() == 1 && pieces(size(v.column), v.tile.columns()) >= 4 &&
            (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
   }

@@ -66,12 +66,14 @@ class Chooser : Sketch {
     for (size_t i = 0; i < reduces.size(); ++i) act({Action::Divide, range_slot(reduces[i])});
   }
 
-  // As many rows as may be, best in even parts and of whole register tiles.
+  // About as many rows as may be, best in even parts and of whole register tiles.
   static int64_t strip_height(int64_t rows, int64_t most) {
+    if (most < 2) return 0;
     most = std::min(rows, most);
     for (int64_t n = most; n > most / 2; --n)
       if (rows % n == 0 && n % 4 == 0) return n;
-    return most > 4 ? most - most % 4 : most;
+    const int64_t parts = (rows + most - 1) / most, part = (rows + parts - 1) / parts;
+    return (part + 3) / 4 * 4;
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
