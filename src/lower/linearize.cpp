@@ -141,11 +141,11 @@ class Linearizer {
   }
 
   using Renaming = std::vector<std::pair<UOp, UOp>>;
-  // A reduce below n that closes one of the ranges has a loop of its own there, which stays.
+  // What closes one of the ranges below n has a loop of its own there, which stays.
   static UOp renamed(UOp n, const Renaming& map) {
     Renaming all = map;
     for (UOp inner : toposort(n)) {
-      if (inner == n || !inner->is(Op::Reduce)) continue;
+      if (inner == n || (!inner->is(Op::Reduce) && !inner->is(Op::End))) continue;
       std::vector<UOp> closed = loops_of(inner);
       Renaming left = map;
       std::erase_if(left, [&](const auto& m) { return std::ranges::count(closed, m.first) > 0; });
