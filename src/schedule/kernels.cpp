@@ -82,7 +82,8 @@ class Builder {
 
   UOp keep(UOp n, const Request& own) {
     auto [ranges, shape] = within_row(n, own, draft_.at(n).staged);
-    std::vector<UOp> src{simplify(computed(n, own)), simplify(draft_.positions.flatten(ranges, shape.dims))};
+    UOp place = draft_.positions.flatten(ranges, shape.dims);
+    std::vector<UOp> src{simplify(computed(n, own)), simplify(place)};
     src.insert(src.end(), ranges.begin(), ranges.end());
     int64_t ints[] = {static_cast<int64_t>(Space::Local), shape.count()};
     return make(Op::Stage, n->dtype, src, Arg::of(intern_arg(ints)));
