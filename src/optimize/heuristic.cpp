@@ -1,6 +1,7 @@
 // One sensible choice of loops: merge what is contiguous, vector lanes where memory is, a register
 // tile where loads are reused, threads outside.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 #include "algebra/algebra.h"
@@ -53,8 +54,10 @@ class Chooser : Sketch {
     for (UOp r : outputs)
       if (around & slot_bit(r)) row = r;
     if (!row) return;
+    // More than one element for each of a row: near memory may not hold it.
     const bool reused = std::ranges::any_of(accesses, [&](const Access& a) {
-      return a.nest && a.memory->is(Op::Param) && !a.depends_on(row);
+      return a.nest && a.memory->is(Op::Param) && !a.depends_on(row) &&
+             std::popcount(a.moves & ~around) > 1;
     });
     const int64_t rows = strip_height(size(row), target.l2_bytes / 2 / bytes);
     if (!reused || rows < 2) return;

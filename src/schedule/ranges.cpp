@@ -132,7 +132,7 @@ class Assigner {
     if (!may_be_kept(n, s, costs_, target_)) return false;
     double evals = 0;
     for (const Request& r : e.requests) evals += evaluations(r);
-    const bool better = stored ? better_kept_than_stored(n, s, draft_, costs_, target_)
+    const bool better = stored ? better_kept_than_stored(n, s, evals, draft_, costs_, target_)
                                : better_kept_than_repeated(n, s, evals, costs_, target_);
     return better && has_room_to_stage(n, e, s);
   }

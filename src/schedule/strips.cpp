@@ -60,6 +60,8 @@ bool folds_rows(UOp n, double rows) {
   return false;
 }
 
+constexpr double kMany = 4;
+
 // Of one element.
 double cost_of(UOp n, const Costs& costs) {
   return costs[n->is(Op::Contiguous) ? n->src(0) : n].each;
@@ -112,8 +114,8 @@ bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target
   return s.rows >= 4 * target.threads || count(n) * cost_of(n, costs) <= target.launch_cost;
 }
 
-bool better_kept_than_stored(UOp n, const Strip& s, const Draft& draft, const Costs& costs,
-                             const Target& target) {
+bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Draft& draft,
+                             const Costs& costs, const Target& target) {
   const KernelDraft& k = draft.kernels[static_cast<size_t>(s.kernel)];
   // What is to be in some memory may be in this one. Without loops outside all is done by one
   // worker, which pays for little work only.
@@ -123,10 +125,11 @@ bool better_kept_than_stored(UOp n, const Strip& s, const Draft& draft, const Co
     return s.rows >= 4 * target.threads || iterations <= target.launch_cost;
   }
   if (!s.whole) return false;
-  // Rows that are wanted as a whole before any result is known: what main memory would be asked
-  // for twice is near. What else they are made of is done here if all that is read for it stays
-  // near, too.
-  if (!n->is(Op::Reduce) && s.rows > 1 && folds_rows(n, s.rows)) return true;
+  // Rows that many results are made of, and that are known only as a whole: what main memory
+  // would be asked for again is near. What else they are made of is done here if all that is read
+  // for it stays near, too.
+  if (!n->is(Op::Reduce) && s.rows > 1 && evaluations >= kMany * count(n) && folds_rows(n, s.rows))
+    return true;
   const double operands = costs[n].bytes / s.rows * s.steps;
   return k.kept > 0 && operands <= static_cast<double>(target.l2_bytes) / 2;
 }

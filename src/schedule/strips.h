@@ -25,9 +25,9 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft);
 
 // Whether a row is near enough, and the loops outside are enough for all workers or hardly needed.
 bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target);
-// Instead of being stored by a kernel of its own.
-bool better_kept_than_stored(UOp n, const Strip& s, const Draft& draft, const Costs& costs,
-                             const Target& target);
+// Instead of being stored by a kernel of its own and read so many times.
+bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Draft& draft,
+                             const Costs& costs, const Target& target);
 // Instead of being computed so many times.
 bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
                                const Target& target);
