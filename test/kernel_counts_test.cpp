@@ -82,6 +82,9 @@ TEST_SUITE("kernel counts") {
     check_counts("attention", {q.scaled_dot_product_attention(k, v)}, most);
     check_counts("causal", {q.scaled_dot_product_attention(k, v, {.is_causal = true})}, most);
     // What all rows read does not stay near: the product is better done by itself.
+    check_counts("norm and matrix",
+                 {matmul(input({256, 1024}).layer_norm({1024}), input({1024, 4096}))},
+                 {2, 2.1 * 256 * 1024 * 4096, 4 * 1.3e7});
     check_counts("long", {input({1, 1, 65536, 64}).scaled_dot_product_attention(
                              input({1, 1, 65536, 64}), input({1, 1, 65536, 64}))},
                  {3, 1.3e12, 1.1e11});

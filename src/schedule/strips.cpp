@@ -126,12 +126,14 @@ bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Dr
   }
   if (!s.whole) return false;
   // Rows that many results are made of, and that are known only as a whole: what main memory
-  // would be asked for again is near. What else they are made of is done here if all that is read
-  // for it stays near, too.
-  if (!n->is(Op::Reduce) && s.rows > 1 && evaluations >= kMany * count(n) && folds_rows(n, s.rows))
-    return true;
+  // would be asked for again is near. A product with them reads as many other values for each
+  // element as there are results: those should not come from far either, for every strip of rows.
+  const double results = evaluations / count(n), l2 = static_cast<double>(target.l2_bytes);
+  if (!n->is(Op::Reduce) && s.rows > 1 && results >= kMany && folds_rows(n, s.rows))
+    return s.elements * results * size_of(n->dtype) <= 2 * l2;
+  // What else they are made of is done here if all that is read for it stays near, too.
   const double operands = costs[n].bytes / s.rows * s.steps;
-  return k.kept > 0 && operands <= static_cast<double>(target.l2_bytes) / 2;
+  return k.kept > 0 && operands <= l2 / 2;
 }
 
 bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
