@@ -141,7 +141,8 @@ class Assigner {
     const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
     const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
     return k.next_slot + loops + loops_of(n) <= kFusedLoops &&
-           size_with(k, n) <= target_.max_ops && fits(reads_with(k, n).size() + k.writes + k.kept + 1);
+           size_with(k, n) <= target_.max_ops &&
+           fits(reads_with(k, n).size() + k.writes + k.kept + 1);
   }
 
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
@@ -309,7 +310,8 @@ class Assigner {
   bool has_room_to_read(UOp n, const Entry& e) const {
     return std::ranges::all_of(e.requests, [&](const Request& r) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      return fits(k.reads.size() + k.writes + k.kept + 1) || std::ranges::binary_search(k.reads, n->id);
+      return fits(k.reads.size() + k.writes + k.kept + 1) ||
+             std::ranges::binary_search(k.reads, n->id);
     });
   }
 
