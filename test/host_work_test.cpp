@@ -66,10 +66,11 @@ TEST_SUITE("host work") {
     EngineCounts work = work_of_step(1);
     MESSAGE(work.nodes, " nodes made, ", work.visits, " visited, ", work.attempts,
             " rules tried, ", work.plan_kernels, " kernels");
-    CHECK(work.nodes <= 150'000);
+    // Each of the eleven convolutions is tiled by some fifteen actions.
+    CHECK(work.nodes <= 165'000);
     CHECK(work.visits <= 23'200);
     CHECK(work.attempts <= 47'300);
-    CHECK(work.plan_kernels <= 50);
+    CHECK(work.plan_kernels <= 60);
   }
 
   TEST_CASE("one more layer of a network is found to be like the last") {

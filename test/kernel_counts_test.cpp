@@ -49,6 +49,30 @@ TEST_SUITE("kernel counts") {
     check_counts("conv+bias+relu", {conv2d(i, k, kb).relu()}, {1, 2.05 * macs, 4.0 * 200000});
   }
 
+  TEST_CASE("a sum of products has loops of its own") {
+    Tensor x = input({256, 512}), w = input({512, 64}), m = input({256, 64, 4});
+    const double macs = 256.0 * 512 * 64, n = 256 * 64;
+    // As in the gradient of a pool: the sums are spread out, and divided by a count.
+    ScheduleReport spread = explain(std::vector{matmul(x, w).unsqueeze(-1) * m});
+    REQUIRE(spread.kernels.size() == 2);
+    CHECK(spread.kernels[1].estimate.ops <= 4 * n);
+    ScheduleReport divided = explain(std::vector{matmul(x, w) / m.sum(-1)});
+    REQUIRE(divided.kernels.size() == 2);
+    CHECK(std::min(divided.kernels[0].estimate.ops, divided.kernels[1].estimate.ops) <= 5 * n);
+    CHECK(divided.total.ops <= 2.1 * macs);
+  }
+
+  TEST_CASE("pools of windows that touch, and their gradients, ask for each element once") {
+    Tensor x = input({32, 16, 20, 20}).requires_grad_();
+    const double n = 32 * 16 * 400;
+    Tensor y = x.max_pool2d(2);
+    ScheduleReport forward = explain(std::vector{y});
+    CHECK(forward.kernels[0].name.find("_l") != std::string::npos);  // in vectors
+    ScheduleReport back = explain(y.gradient({x}, input({32, 16, 10, 10})));
+    CHECK(back.total.ops <= 6 * n);
+    CHECK(back.total.bytes <= 5 * 4 * n);
+  }
+
   TEST_CASE("products of one operand over the same loops are one kernel") {
     Tensor x = input({256, 512}), k = input({512, 128}), v = input({512, 128}), q = input({512, 384});
     const double macs = 256.0 * 512 * 128;

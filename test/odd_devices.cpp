@@ -151,6 +151,22 @@ class Narrow : public Device {
   }
 };
 
+class Tight : public Device {
+ public:
+  explicit Tight(std::string name) : Device(std::move(name), cpu_target()) {
+    target_.name = "tight";
+    target_.threads = 2;
+    target_.l1_bytes = 1 << 10, target_.l2_bytes = 4 << 10, target_.cache_bytes = 16 << 10;
+  }
+  std::string render(const Program& p) override { return cpu->render(p); }
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
+    return cpu->compile(text, p);
+  }
+  Token submit(LaunchList list, std::span<const Token> after) override {
+    return cpu->submit(std::move(list), after);
+  }
+};
+
 template <class T>
 std::unique_ptr<Device> open(const std::string& name) {
   return std::unique_ptr<Device>(new T(name));
@@ -165,6 +181,7 @@ void add_odd_devices() {
     interpreter = &device("INTERP_PROGRAM");
     add_device({"LATE", always, open<Late>});
     add_device({"NARROW", always, open<Narrow>});
+    add_device({"TIGHT", always, open<Tight>});
     return true;
   }();
 }

@@ -5,6 +5,8 @@
 // not wait is found out.
 // NARROW interprets lowered kernels as INTERP_PROGRAM does, but is described as a device with at
 // most 8 buffers per kernel and no 64-bit types.
+// TIGHT runs the CPU's code, made for caches of a few KB: small kernels are blocked and packed
+// there as large ones are elsewhere.
 #pragma once
 #include <cstdint>
 

@@ -12,6 +12,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "engine/kernel_cache.h"
 #include "engine/realize.h"
 #include "rewrite/rewrite.h"
 #include "runtime/device.h"
@@ -28,6 +29,11 @@ struct Variant {
   const char* name;
   const char* device;
   int64_t noopt, nofuse, cc;
+  // Kernels take random actions, of a seed that each program has: at most so many.
+  int64_t most_drawn = 0;
+  int64_t draw(const Script& p) const {
+    return most_drawn ? static_cast<int64_t>(p.seed) * 16 + most_drawn : 0;
+  }
 };
 constexpr Variant usual[] = {
     {"CPU",      "CPU",    0, 0, 0},
@@ -40,7 +46,15 @@ constexpr Variant others[] = {
     {"LATE",                   "LATE",           0, 0, 0},
     {"INTERP_PROGRAM",         "INTERP_PROGRAM", 0, 0, 0},
     {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
-    {"NARROW",                 "NARROW",         0, 0, 0}
+    {"NARROW",                 "NARROW",         0, 0, 0},
+    {"TIGHT",                  "TIGHT",          0, 0, 0}
+};
+// Interpreted kernels check every access.
+constexpr Variant drawn[] = {
+    {"INTERP_PROGRAM", "INTERP_PROGRAM", 0, 0, 0, 15},
+    {"CPU",            "CPU",            0, 0, 0, 15},
+    {"CPU",            "CPU",            0, 0, 0, 4 },
+    {"CPU NOFUSE=1",   "CPU",            0, 1, 0, 10},
 };
 constexpr Variant compiled_c[] = {
     {"CC=1", "CPU", 0, 0, 1}
@@ -112,6 +126,7 @@ std::string compare(const Tensor& got, const Script& p, const Expected& e, size_
 // Empty if the program gives what it should.
 std::string trouble(const Script& p, const Expected& e, const Variant& v) {
   FlagScope noopt(Flag::NOOPT, v.noopt), nofuse(Flag::NOFUSE, v.nofuse), cc(Flag::CC, v.cc);
+  FlagScope draw(Flag::DRAW, v.draw(p));
   try {
     std::vector<Tensor> tensors = programs::execute(p, v.device, true);
     std::vector<Tensor> outputs;
@@ -161,6 +176,28 @@ Script shrink(Script p, const Variant& v) {
   return p;
 }
 
+// Fewer actions as long as something is wrong.
+Variant shrink_actions(const Script& p, Variant v) {
+  for (int64_t n = 1; n < v.most_drawn; ++n) {
+    Variant fewer = v;
+    fewer.most_drawn = n;
+    if (!trouble(p, fewer).empty()) return fewer;
+  }
+  return v;
+}
+
+// How to do it again, and what the kernels were made with.
+std::string actions_of(const Script& p, const Variant& v) {
+  if (!v.most_drawn) return "";
+  clear_caches();
+  FlagScope nofuse(Flag::NOFUSE, v.nofuse), draw(Flag::DRAW, v.draw(p));
+  trouble(p, v);
+  std::string out = text("with DRAW=", v.draw(p), ":\n");
+  for (const auto& [body, device, k] : known_kernels())
+    out += text("  ", k->name, ": ", k->actions, "\n");
+  return out;
+}
+
 double scale() {
   const char* text = std::getenv("MOTE_TEST_SCALE");
   return text ? std::atof(text) : 1;
@@ -207,8 +244,9 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
       if (what.empty()) continue;
       ++failures;
       Script small = shrink(p, v);
-      FAIL_CHECK("program ", p.seed, " on ", std::string(v.name), ": ", what,
-                 "\nshrunk: ", trouble(small, v), "\n", programs::list(small));
+      const Variant less = shrink_actions(small, v);
+      FAIL_CHECK("program ", p.seed, " on ", std::string(v.name), ": ", what, "\nshrunk: ",
+                 trouble(small, less), "\n", programs::list(small), actions_of(small, less));
       break;
     }
     if (double took = seconds() - before; took > 20)
@@ -231,6 +269,14 @@ TEST_CASE("random programs give what the reference interpreter gives") {
 
 TEST_CASE("random programs on a late device and as interpreted kernels") {
   run_programs(500'000, static_cast<int64_t>(100 * scale()), 120, others);
+}
+
+TEST_CASE("random programs with random legal actions") {
+  run_programs(700'000, static_cast<int64_t>(200 * scale()), 240, drawn);
+}
+
+TEST_CASE("many random programs with random legal actions" * doctest::test_suite("soak")) {
+  run_programs(4'000'000, static_cast<int64_t>(6000 * scale()), 3600, drawn);
 }
 
 TEST_CASE("many random programs" * doctest::test_suite("soak")) {

@@ -167,6 +167,30 @@ TEST_SUITE("semantics") {
     }
   }
 
+  // Each vector of lanes has one or two that the usual way of computing does not reach.
+  TEST_CASE("curves: odd values beside usual ones") {
+    const float odd[] = {1e30f, -3e38f, INFINITY, NAN, 0.0f, -0.0f, 1e-42f, -2.0f, 65537.0f};
+    std::vector<float> x;
+    for (int i = 0; i < 500; ++i)
+      x.push_back(i % 13 ? static_cast<float>(i) * 0.37f + 0.01f : odd[i / 13 % 9]);
+    const struct {
+      Tensor (Tensor::*ours)(Loc) const;
+      double (*truth)(double);
+    } rows[] = {{&Tensor::sin, std::sin}, {&Tensor::cos, std::cos}, {&Tensor::log, std::log},
+                {&Tensor::log2, std::log2}};
+    for (const char* device : devices)
+      for (const auto& row : rows) {
+        const Tensor y = (vec(x, device).*row.ours)(Loc::current());
+        const std::vector<float> got = y.to_vector<float>();
+        for (size_t i = 0; i < x.size(); ++i) {
+          const auto want = static_cast<float>(row.truth(x[i]));
+          const bool same = got[i] == want || (std::isnan(got[i]) && std::isnan(want));
+          INFO(device << " " << &row - rows << " of " << x[i] << ": " << got[i] << ", " << want);
+          CHECK((same || std::fabs(got[i] - want) <= 2.4e-7f * std::fabs(want)));
+        }
+      }
+  }
+
   TEST_CASE("casts: to bool is not zero") {
     for (const char* d : devices) {
       Tensor t = vec(std::vector<float>{0, -0.0f, 0.2f, NAN, INFINITY}, d).to_bool();

@@ -166,7 +166,7 @@ std::optional<int64_t> stride_of(UOp u, UOp range) {
   for (const Linear::Term& t : sum.all()) {
     if (t.node == range)
       stride = t.coeff;
-    else if (slot >= 64 || (t.node->ranges >> slot & 1))
+    else if (!t.node->is(Op::Range) && (slot >= 64 || (t.node->ranges >> slot & 1)))
       return {};
   }
   return stride;

@@ -19,8 +19,9 @@ using ChunkFunction = void (*)(void* context, int64_t chunk);
 void parallel_for(int64_t chunks, ChunkFunction function, void* context);
 
 // Runs f(0) ... f(chunks-1), each exactly once, on up to thread_count() threads, the caller being
-// one of them, and returns when all are done; their effects are then visible to the caller. Threads
-// claim chunks one at a time in rising order: give more chunks than threads when costs differ.
+// one of them, and returns when all are done; their effects are then visible to the caller. Each
+// thread begins with chunks of its own, in rising order, then takes those that others have left:
+// give more chunks than threads when costs differ.
 //  - f must not rely on chunks running at once. They run one after another on the caller's thread
 //    when this is called from inside a chunk (no oversubscription), when another thread's
 //    parallel_for holds the pool, or when there is one chunk or one thread.

@@ -19,7 +19,8 @@ constexpr Option options[] = {
     {"tinygrad", "CHECKOUT", "host: also run tinygrad's MNIST step on its NULL device"},
     {"threads", "N", "cpu: threads of both sides (1)"},
     {"only", "TEXT", "cpu: rows with this in their names, or one of several parted by commas"},
-    {"seconds", "X", "cpu: about how long all rows take together (120)"}};
+    {"seconds", "X", "cpu: about how long all rows take together (120)"},
+    {"search", "X", "cpu: first search the loops of each kernel for at most so many seconds"}};
 
 int run_bench(const Words& words) {
   const bool host = words.operand(0) == "host";

@@ -1,6 +1,7 @@
 // `mote bench cpu`: both sides of every row in turn, medians, results compared.
 #include "cli/bench_cpu.h"
 
+#include <mote/search.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/threads.h"
 #include "cli/bench.h"
 #include "cli/bench_cpu_peers.h"
+#include "engine/realize.h"
 
 namespace mote {
 
@@ -65,17 +67,17 @@ struct Side {
 
 constexpr size_t kFewest = 5, kMost = 51;
 
-// Workers of the libraries keep spinning for a while after a call.
+// Workers of the libraries keep spinning for up to 70 ms after a call.
 void let_others_sleep() {
-  if (thread_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  if (thread_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 void measure(const Sides& sides, double seconds, Figures& out) {
-  for (int i = 0; i < 2; ++i) sides.ours();  // called, then captured
+  for (int i = 0; i < 2; ++i) sides.ours.run();  // called, then captured
   for (const Run& peer : sides.peers) peer();
   std::vector<Side> all;
   let_others_sleep();
-  all.emplace_back(sides.ours);
+  all.emplace_back(sides.ours.run);
   for (const Run& peer : sides.peers) all.emplace_back(peer);
   auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   size_t rounds = 0;
@@ -91,10 +93,18 @@ void measure(const Sides& sides, double seconds, Figures& out) {
   }
 }
 
-Figures run_row(const Row& row, double seconds) {
+// The row's kernels are those compiled since the caches were cleared.
+void search_row(const Sides& sides, double seconds) {
+  clear_caches();
+  sides.ours.run();
+  search(seconds);
+}
+
+Figures run_row(const Row& row, double seconds, double search_seconds) {
   Figures f{&row};
   try {
     Sides sides = row.make();
+    if (search_seconds > 0) search_row(sides, search_seconds);
     f.flops = sides.flops, f.bytes = sides.bytes, f.missing = sides.missing;
     measure(sides, seconds, f);
     if (sides.check && !sides.peers.empty()) f.wrong = sides.check();
@@ -189,7 +199,18 @@ void show_progress(const std::string& line, bool json) {
 
 // ---- the command
 
-std::vector<Row> all_rows() {
+bool is_among(std::string_view name, std::string_view parts) {
+  for (;;) {
+    const size_t comma = parts.find(',');
+    if (name.find(parts.substr(0, comma)) != name.npos) return true;
+    if (comma == parts.npos) return false;
+    parts.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+std::vector<bench::Row> bench::all_rows() {
   std::vector<Row> rows;
   add_matrix_rows(rows);
   add_stream_rows(rows);
@@ -201,17 +222,6 @@ std::vector<Row> all_rows() {
   add_math_rows(rows);
   return rows;
 }
-
-bool is_among(std::string_view name, std::string_view parts) {
-  for (;;) {
-    const size_t comma = parts.find(',');
-    if (name.find(parts.substr(0, comma)) != name.npos) return true;
-    if (comma == parts.npos) return false;
-    parts.remove_prefix(comma + 1);
-  }
-}
-
-}  // namespace
 
 int bench_cpu(const Words& words) {
   const int threads = static_cast<int>(std::max<int64_t>(1, words.integer("threads", 1)));
@@ -229,7 +239,7 @@ int bench_cpu(const Words& words) {
   if (!json) print_header();
   for (const Row& row : rows) {
     show_progress(text(all.size() + 1, " of ", rows.size(), ": ", row.name), json);
-    all.push_back(run_row(row, seconds));
+    all.push_back(run_row(row, seconds, words.number("search", 0)));
     show_progress("", json);
     if (!json)
       print_line(all.back());

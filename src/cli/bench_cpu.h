@@ -17,8 +17,17 @@ namespace mote::bench {
 
 using Run = std::function<void()>;
 
+// Our side: f(inputs), captured.
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+struct Captured {
+  Run run;
+  std::shared_ptr<Tensor> result = {};  // of the latest run
+  // The same once more, on a device, as the flags are; empty where a row is more than a function.
+  std::function<Tensor(const std::string& device)> on = {};
+};
+
 struct Sides {
-  Run ours;
+  Captured ours;
   std::vector<Run> peers;  // the fastest one counts; none: `missing` says why
   std::string missing;
   double flops = 0, bytes = 0;         // of one run; 0: not told
@@ -30,6 +39,14 @@ struct Row {
   double bar;
   std::function<Sides()> make;  // takes the row's memory, which its sides hold
 };
+
+std::vector<Row> all_rows();
+// For tests: while it lives, rows are as small as an interpreter can do.
+struct SmallRows {
+  SmallRows();
+  ~SmallRows();
+};
+int64_t sized(int64_t n);  // n, or less
 
 // The table, by the file that has them.
 void add_matrix_rows(std::vector<Row>&);     // bench_cpu_matrices.cpp
@@ -59,12 +76,6 @@ class Array {
 };
 Array random(int64_t count, float low = -1, float high = 1);  // others in each call
 
-// Our side: f(inputs), captured.
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-struct Captured {
-  Run run;
-  std::shared_ptr<Tensor> result;  // of the latest run
-};
 Captured capture(Function f, std::vector<Tensor> inputs);
 
 // What is wrong with `got`, or "": an element differs from the one wanted by more than `tolerance`

@@ -21,7 +21,8 @@ Tensor conv_result(const std::vector<Tensor>& in, const ConvShape& s, ConvPass p
   return y.gradient({operand}, of_input ? in[0] : in[1])[0];
 }
 
-Sides conv_sides(const ConvShape& s, ConvPass pass) {
+Sides conv_sides(ConvShape s, ConvPass pass) {
+  for (int64_t* n : {&s.batch, &s.in, &s.out, &s.size, &s.groups}) *n = sized(*n);
   const Sizes input = {s.batch, s.in, s.size, s.size};
   const Sizes weight = {s.out, s.in / s.groups, s.kernel, s.kernel};
   const Sizes output = {s.batch, s.out, s.out_size(), s.out_size()};
@@ -35,7 +36,7 @@ Sides conv_sides(const ConvShape& s, ConvPass pass) {
       capture([s, pass](const std::vector<Tensor>& in) { return conv_result(in, s, pass); },
               {a.tensor(pass == ConvPass::GradInput ? output : input),
                b.tensor(gives_weight ? output : weight)});
-  Sides sides{ours.run};
+  Sides sides{ours};
   sides.flops =
       2.0 * static_cast<double>(s.output_count() * (s.in / s.groups) * s.kernel * s.kernel);
   sides.bytes = 4.0 * static_cast<double>(a.size() + b.size() + out.size());

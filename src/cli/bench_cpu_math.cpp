@@ -46,7 +46,7 @@ Sides math_sides(const MathRow& row) {
   Array x = random(kChunk, row.low, row.high), out(kChunk);
   Captured ours = capture([row](const std::vector<Tensor>& in) { return row.ours(in[0]); },
                           {x.tensor({kChunk})});
-  Sides s{ours.run};
+  Sides s{ours};
   s.bytes = 8.0 * kChunk;
   s.missing = libmvec_missing(row.name);
   for (const auto& loop : libmvec_loops(row.name))

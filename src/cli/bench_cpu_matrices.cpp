@@ -5,7 +5,8 @@ namespace mote::bench {
 
 namespace {
 
-Sides gemm_sides(const Gemm& g) {
+Sides gemm_sides(Gemm g) {
+  g.m = sized(g.m), g.k = sized(g.k), g.n = sized(g.n);
   Array a = random(g.m * g.k), b = random(g.k * g.n), c(g.m * g.n);
   Tensor ta = a.tensor(g.a_transposed ? Sizes{g.k, g.m} : Sizes{g.m, g.k});
   Tensor tb = b.tensor(g.b_transposed ? Sizes{g.n, g.k} : Sizes{g.k, g.n});
@@ -14,7 +15,7 @@ Sides gemm_sides(const Gemm& g) {
         return (g.a_transposed ? in[0].t() : in[0]).matmul(g.b_transposed ? in[1].t() : in[1]);
       },
       {ta, tb});
-  Sides s{ours.run};
+  Sides s{ours};
   s.flops = 2.0 * static_cast<double>(g.m * g.k * g.n);
   s.missing = openblas_missing();
   if (s.missing.empty()) s.peers = {[=] { openblas_gemm(g, a.data(), b.data(), c.data()); }};
@@ -22,11 +23,12 @@ Sides gemm_sides(const Gemm& g) {
   return s;
 }
 
-Sides batched_sides(int64_t batch, const Gemm& g) {
+Sides batched_sides(int64_t batch, Gemm g) {
+  batch = sized(batch), g.m = sized(g.m), g.k = sized(g.k), g.n = sized(g.n);
   Array a = random(batch * g.m * g.k), b = random(batch * g.k * g.n), c(batch * g.m * g.n);
   Captured ours = capture([](const std::vector<Tensor>& in) { return in[0].bmm(in[1]); },
                           {a.tensor({batch, g.m, g.k}), b.tensor({batch, g.k, g.n})});
-  Sides s{ours.run};
+  Sides s{ours};
   s.flops = 2.0 * static_cast<double>(batch * g.m * g.k * g.n);
   s.missing = openblas_missing();
   if (s.missing.empty())
@@ -40,13 +42,14 @@ Sides batched_sides(int64_t batch, const Gemm& g) {
 }
 
 Sides gemv_sides(int64_t n, bool transposed) {
+  n = sized(n);
   Array a = random(n * n), x = random(n), y(n);
   Captured ours = capture(
       [transposed](const std::vector<Tensor>& in) {
         return (transposed ? in[0].t() : in[0]).mv(in[1]);
       },
       {a.tensor({n, n}), x.tensor({n})});
-  Sides s{ours.run};
+  Sides s{ours};
   s.flops = 2.0 * static_cast<double>(n * n);
   s.bytes = 4.0 * static_cast<double>(n * n);
   s.missing = openblas_missing();

@@ -15,8 +15,16 @@
 namespace mote::bench {
 
 namespace {
+
 constexpr size_t kPage = 4 << 10, kHugePage = 2 << 20;
-}
+
+struct DefaultDevice {
+  std::string before = default_device();
+  explicit DefaultDevice(const std::string& name) { set_default_device(name); }
+  ~DefaultDevice() { set_default_device(before); }
+};
+
+}  // namespace
 
 Array::Array(int64_t count) : count_(count) {
   size_t bytes = static_cast<size_t>(count) * sizeof(float);
@@ -46,7 +54,19 @@ Array random(int64_t count, float low, float high) {
   return out;
 }
 
+static bool small_rows = false;
+SmallRows::SmallRows() { small_rows = true; }
+SmallRows::~SmallRows() { small_rows = false; }
+// Odd sizes, for edges.
+int64_t sized(int64_t n) { return small_rows && n > 9 ? 7 + n / 32 : n; }
+
 Captured capture(Function f, std::vector<Tensor> inputs) {
+  auto on = [f, inputs](const std::string& name) {
+    const DefaultDevice scope(name);  // what f makes itself
+    std::vector<Tensor> there;
+    for (const Tensor& t : inputs) there.push_back(t.to(name));
+    return f(there).realize();
+  };
   auto compiled = std::make_shared<Jit<Function>>(jit(std::move(f)));
   auto result = std::make_shared<Tensor>();
   auto run = [compiled, result, inputs = std::move(inputs)] {
@@ -54,7 +74,7 @@ Captured capture(Function f, std::vector<Tensor> inputs) {
     *result = (*compiled)(inputs);
     device("CPU").synchronize();
   };
-  return {run, result};
+  return {run, result, on};
 }
 
 std::string compare(const Tensor& got, std::span<const float> wanted, double tolerance) {

@@ -9,21 +9,23 @@ namespace mote::bench {
 
 namespace {
 
-constexpr int64_t kSide = 8192, kMany = kSide * kSide;  // 64M floats, 256 MB
-constexpr int64_t kRows = 2048, kColumns = 8192;
+int64_t side() { return sized(8192); }
+int64_t many() { return side() * side(); }  // 64M floats, 256 MB
+int64_t height() { return sized(2048); }
+int64_t width() { return sized(8192); }
 double bytes_of(int64_t floats) { return 4.0 * static_cast<double>(floats); }
 
 // ---- elementwise
 
 Sides multiply_add_sides() {
-  Array a = random(kMany), b = random(kMany), c = random(kMany), out(kMany);
+  Array a = random(many()), b = random(many()), c = random(many()), out(many());
   Captured ours = capture([](const std::vector<Tensor>& in) { return in[0] * in[1] + in[2]; },
-                          {a.tensor({kMany}), b.tensor({kMany}), c.tensor({kMany})});
-  Sides s{ours.run};
-  s.flops = 2.0 * kMany;
-  s.bytes = bytes_of(4 * kMany);
+                          {a.tensor({many()}), b.tensor({many()}), c.tensor({many()})});
+  Sides s{ours};
+  s.flops = 2.0 * static_cast<double>(many());
+  s.bytes = bytes_of(4 * many());
   s.peers = {[=] {
-    in_parts(kMany, [&](int64_t at, int64_t n) {
+    in_parts(many(), [&](int64_t at, int64_t n) {
       loops().multiply_add(a.data() + at, b.data() + at, c.data() + at, out.data() + at, n);
     });
   }};
@@ -32,22 +34,22 @@ Sides multiply_add_sides() {
 }
 
 Sides chain_sides() {
-  Array a = random(kMany), b = random(kMany), out(kMany);
+  Array a = random(many()), b = random(many()), out(many());
   Captured ours = capture(
       [](const std::vector<Tensor>& in) {
         return ((in[0] * in[1] + in[0]) * 0.5f - in[1]).relu() + in[0];
       },
-      {a.tensor({kMany}), b.tensor({kMany})});
-  Sides s{ours.run};
-  s.flops = 6.0 * kMany;
-  s.bytes = bytes_of(3 * kMany);
+      {a.tensor({many()}), b.tensor({many()})});
+  Sides s{ours};
+  s.flops = 6.0 * static_cast<double>(many());
+  s.bytes = bytes_of(3 * many());
   s.peers = {[=] {
-    in_parts(kMany, [&](int64_t at, int64_t n) {
+    in_parts(many(), [&](int64_t at, int64_t n) {
       loops().triad(a.data() + at, b.data() + at, 3, out.data() + at, n);
     });
   }};
   s.check = [=] {  // the triad's result is another: nothing reads it any more
-    for (int64_t i = 0; i < kMany; ++i) {
+    for (int64_t i = 0; i < many(); ++i) {
       const float x = a.data()[i], y = b.data()[i];
       out.data()[i] = std::max((x * y + x) * 0.5f - y, 0.0f) + x;
     }
@@ -65,30 +67,31 @@ struct Reduction {
 };
 
 std::vector<float> reduced(const Array& a, Reduction r) {
-  std::vector<double> out(r.over == Over::All ? 1 : kSide, r.max ? -INFINITY : 0);
-  for (int64_t i = 0; i < kSide; ++i)
-    for (int64_t j = 0; j < kSide; ++j) {
+  const auto count = static_cast<size_t>(r.over == Over::All ? 1 : side());
+  std::vector<double> out(count, r.max ? -INFINITY : 0);
+  for (int64_t i = 0; i < side(); ++i)
+    for (int64_t j = 0; j < side(); ++j) {
       const int64_t at = r.over == Over::All ? 0 : r.over == Over::Rows ? i : j;
       double& o = out[static_cast<size_t>(at)];
-      const double v = a.data()[i * kSide + j];
+      const double v = a.data()[i * side() + j];
       o = r.max ? std::max(o, v) : o + v;
     }
   return {out.begin(), out.end()};
 }
 
 Sides reduction_sides(Reduction r) {
-  Array a = random(kMany, 0, 1);  // no cancellation, which would only test rounding
+  Array a = random(many(), 0, 1);  // no cancellation, which would only test rounding
   Captured ours = capture(
       [r](const std::vector<Tensor>& in) {
         Axes axes = r.over == Over::All ? Axes() : r.over == Over::Rows ? Axes(1) : Axes(0);
         return r.max ? in[0].amax(axes) : in[0].sum(axes);
       },
-      {a.tensor({kSide, kSide})});
-  Sides s{ours.run};
-  s.flops = kMany;
-  s.bytes = bytes_of(kMany);
+      {a.tensor({side(), side()})});
+  Sides s{ours};
+  s.flops = static_cast<double>(many());
+  s.bytes = bytes_of(many());
   s.peers = {[a] {
-    in_parts(kMany, [&](int64_t at, int64_t n) { kept = loops().sum(a.data() + at, n); });
+    in_parts(many(), [&](int64_t at, int64_t n) { kept = loops().sum(a.data() + at, n); });
   }};
   s.check = [=] { return compare(*ours.result, reduced(a, r)); };
   return s;
@@ -97,16 +100,16 @@ Sides reduction_sides(Reduction r) {
 // ---- normalisations
 
 Sides softmax_sides(bool log) {
-  Array x = random(kRows * kColumns, -4, 4), out(kRows * kColumns);
+  Array x = random(height() * width(), -4, 4), out(height() * width());
   Captured ours = capture(
       [log](const std::vector<Tensor>& in) {
         return log ? in[0].log_softmax(-1) : in[0].softmax(-1);
       },
-      {x.tensor({kRows, kColumns})});
-  Sides s{ours.run};
-  s.bytes = bytes_of(2 * kRows * kColumns);
+      {x.tensor({height(), width()})});
+  Sides s{ours};
+  s.bytes = bytes_of(2 * height() * width());
   s.missing = onednn_missing();
-  if (s.missing.empty()) s.peers = {onednn_softmax(kRows, kColumns, log, x, out)};
+  if (s.missing.empty()) s.peers = {onednn_softmax(height(), width(), log, x, out)};
   s.check = [=] { return compare(*ours.result, out.values()); };
   return s;
 }
@@ -115,31 +118,32 @@ constexpr float kEps = 1e-5f;
 
 Array rms_normed(const Array& x, const Array& weight) {
   Array out(x.size());
-  for (int64_t i = 0; i < kRows; ++i) {
-    const float* row = x.data() + i * kColumns;
+  for (int64_t i = 0; i < height(); ++i) {
+    const float* row = x.data() + i * width();
     double squares = 0;
-    for (int64_t j = 0; j < kColumns; ++j) squares += static_cast<double>(row[j]) * row[j];
-    const double scale = 1 / std::sqrt(squares / kColumns + kEps);
-    for (int64_t j = 0; j < kColumns; ++j)
-      out.data()[i * kColumns + j] = static_cast<float>(row[j] * scale * weight.data()[j]);
+    for (int64_t j = 0; j < width(); ++j) squares += static_cast<double>(row[j]) * row[j];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(width()) + kEps);
+    for (int64_t j = 0; j < width(); ++j)
+      out.data()[i * width() + j] = static_cast<float>(row[j] * scale * weight.data()[j]);
   }
   return out;
 }
 
 // oneDNN 2 has no rms norm; its layer norm moves the same bytes.
 Sides norm_sides(bool rms) {
-  Array x = random(kRows * kColumns, -1, 2), weight = random(kColumns, 0.5, 2),
-        bias = random(kColumns), out(kRows * kColumns);
+  Array x = random(height() * width(), -1, 2), weight = random(width(), 0.5, 2),
+        bias = random(width()), out(height() * width());
   Captured ours = capture(
       [rms](const std::vector<Tensor>& in) {
-        return rms ? in[0].rms_norm(kColumns, in[1], kEps)
-                   : in[0].layer_norm(kColumns, in[1], in[2], kEps);
+        return rms ? in[0].rms_norm(width(), in[1], kEps)
+                   : in[0].layer_norm(width(), in[1], in[2], kEps);
       },
-      {x.tensor({kRows, kColumns}), weight.tensor({kColumns}), bias.tensor({kColumns})});
-  Sides s{ours.run};
-  s.bytes = bytes_of(2 * kRows * kColumns);
+      {x.tensor({height(), width()}), weight.tensor({width()}), bias.tensor({width()})});
+  Sides s{ours};
+  s.bytes = bytes_of(2 * height() * width());
   s.missing = onednn_missing();
-  if (s.missing.empty()) s.peers = {onednn_layer_norm(kRows, kColumns, kEps, x, weight, bias, out)};
+  if (s.missing.empty())
+    s.peers = {onednn_layer_norm(height(), width(), kEps, x, weight, bias, out)};
   s.check = [=] {
     return rms ? compare(*ours.result, rms_normed(x, weight).values())
                : compare(*ours.result, out.values());
@@ -150,19 +154,19 @@ Sides norm_sides(bool rms) {
 // ---- transposed copy
 
 Sides transpose_sides() {
-  Array x = random(kMany), out(kMany);
+  Array x = random(many()), out(many());
   Captured ours = capture([](const std::vector<Tensor>& in) { return in[0].t().contiguous(); },
-                          {x.tensor({kSide, kSide})});
-  Sides s{ours.run};
-  s.bytes = bytes_of(2 * kMany);
+                          {x.tensor({side(), side()})});
+  Sides s{ours};
+  s.bytes = bytes_of(2 * many());
   s.peers = {[=] {
-    in_parts(kMany, [&](int64_t at, int64_t n) {
+    in_parts(many(), [&](int64_t at, int64_t n) {
       std::memcpy(out.data() + at, x.data() + at, static_cast<size_t>(n) * 4);
     });
   }};
   s.check = [=] {
-    for (int64_t i = 0; i < kSide; ++i)
-      for (int64_t j = 0; j < kSide; ++j) out.data()[i * kSide + j] = x.data()[j * kSide + i];
+    for (int64_t i = 0; i < side(); ++i)
+      for (int64_t j = 0; j < side(); ++j) out.data()[i * side() + j] = x.data()[j * side() + i];
     return compare(*ours.result, out.values(), 0);
   };
   return s;

@@ -9,5 +9,6 @@ extern const Command run_command;      // run.cpp
 extern const Command info_command;     // info.cpp
 extern const Command devices_command;  // devices.cpp
 extern const Command bench_command;    // bench.cpp
+extern const Command search_command;   // search.cpp
 
 }  // namespace mote

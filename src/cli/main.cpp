@@ -38,8 +38,8 @@ constexpr Command help_command = {
     "help", "[COMMAND]", "what the commands do, or one of them in full", {}, print_help};
 
 const Command* const commands[] = {
-    &train_command, &run_command,   &info_command,    &devices_command,
-    &bench_command, &flags_command, &version_command, &help_command,
+    &train_command,  &run_command,   &info_command,    &devices_command, &bench_command,
+    &search_command, &flags_command, &version_command, &help_command,
 };
 
 const Command& find_command(std::string_view name) {

@@ -3,11 +3,14 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "base/flags.h"
 #include "base/hash.h"
 #include "base/threads.h"
+#include "engine/search.h"
+#include "engine/searched.h"
 #include "ir/print.h"
 #include "ir/spec.h"
 #include "lower/lower.h"
@@ -47,17 +50,38 @@ UOp checked(UOp graph, Stage stage, const char* pass) {
   return graph;
 }
 
-std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
-  static thread_local Arena worker;
-  worker.reset();
-  const uint64_t made_before = worker.made();
-  const RewriteCounts before = rewrite_counts();
-  ArenaScope scope(worker);
+// Counts what is done on this thread in its arena while it lives.
+class CountedArena {
+ public:
+  CountedArena() : scope_(fresh()), made_(worker().made()), before_(rewrite_counts()) {}
+  ~CountedArena() {
+    cache().nodes.fetch_add(worker().made() - made_);
+    cache().visits.fetch_add(rewrite_counts().visits - before_.visits);
+    cache().attempts.fetch_add(rewrite_counts().attempts - before_.attempts);
+  }
+
+ private:
+  static Arena& worker() {
+    static thread_local Arena arena;
+    return arena;
+  }
+  static Arena& fresh() {
+    worker().reset();
+    return worker();
+  }
+  ArenaScope scope_;
+  uint64_t made_;
+  RewriteCounts before_;
+};
+
+std::shared_ptr<const Kernel> compiled(UOp body, std::span<const Action> actions, Device& device) {
   auto kernel = std::make_shared<Kernel>();
-  UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
-  if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
   kernel->estimate = estimate(body);
-  UOp tuned = checked(optimize(body, device.target()), Stage::Kernel, "optimize");
+  kernel->actions = to_string(actions);
+  if (flag(Flag::DEBUG) >= 3) std::fprintf(stderr, "actions: %s\n", kernel->actions.c_str());
+  UOp tuned = apply_all(body, actions);
+  if (!tuned) return {};
+  checked(tuned, Stage::Kernel, "optimize");
   Program program = lower(tuned, device.target());
   if (flag(Flag::DEBUG) >= 6) std::fprintf(stderr, "%s\n", print(program.linear).c_str());
   checked(program.linear, Stage::Program, "lower");
@@ -70,10 +94,15 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);
   cache().compiled.fetch_add(1);
-  cache().nodes.fetch_add(worker.made() - made_before);
-  cache().visits.fetch_add(rewrite_counts().visits - before.visits);
-  cache().attempts.fetch_add(rewrite_counts().attempts - before.attempts);
   return kernel;
+}
+
+std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
+  CountedArena arena;
+  UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
+  if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
+  std::optional<std::vector<Action>> searched = searched_actions(body, device);
+  return compiled(body, searched ? *searched : default_actions(body, device.target()), device);
 }
 
 }  // namespace
@@ -101,6 +130,11 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     made_as[i] = missing.size();
     missing.push_back(std::move(key));
   }
+  if (flag(Flag::BEAM) && !missing.empty()) {
+    std::vector<const Flat*> unknown;
+    for (const Key& key : missing) unknown.push_back(&key.body);
+    search_kernels(unknown, device, {.width = static_cast<int>(flag(Flag::BEAM))});
+  }
   std::vector<std::shared_ptr<const Kernel>> made(missing.size());
   const FlagScopes flags;
   parallel_for(static_cast<int64_t>(missing.size()), [&](int64_t i) {
@@ -117,6 +151,21 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     if (!out[source]) out[source] = made[made_as[source]];
     out[i] = out[source];
   }
+  return out;
+}
+
+std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
+                                             Device& device) {
+  CountedArena arena;
+  return compiled(unflatten_graph(body), actions, device);
+}
+
+std::vector<KnownKernel> known_kernels() {
+  std::vector<KnownKernel> out;
+  const uint64_t flags = code_flags_hash();
+  std::lock_guard lock(cache().mutex);
+  for (const auto& [key, kernel] : cache().kernels)
+    if (key.flags == flags) out.push_back({key.body, key.kind, kernel});
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/flat.h"
+#include "optimize/optimize.h"
 #include "rewrite/rewrite.h"
 #include "runtime/device.h"
 #include "schedule/schedule.h"
@@ -14,6 +15,7 @@ namespace mote {
 struct Kernel {
   std::unique_ptr<Code> code;
   std::string name, text;
+  std::string actions;             // that its loops were chosen by
   std::vector<std::string> vars;   // names, in the order of the arguments
   int64_t extent = 1;
   bool threaded = false;
@@ -23,6 +25,16 @@ struct Kernel {
 // Bodies in the current arena; results in the same order. Those not yet known are lowered and
 // compiled on all cores. A hit compares the whole body, not only its hash.
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
+// Code for the kernel with its loops chosen so; empty where an action is refused.
+std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
+                                             Device& device);
+// What the cache has now for these flags, in no order.
+struct KnownKernel {
+  Flat body;
+  std::string device;  // its kind
+  std::shared_ptr<const Kernel> kernel;
+};
+std::vector<KnownKernel> known_kernels();
 uint64_t kernels_compiled();
 // What lowering took so far, on all threads.
 struct LoweringWork {

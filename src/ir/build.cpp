@@ -68,6 +68,9 @@ UOp where(UOp c, UOp a, UOp b) {
   ensure(a->dtype == b->dtype, "Where of ", a->dtype, " and ", b->dtype);
   return make(Op::Where, a->dtype, {c, a, b});
 }
+UOp where_rarely(UOp c, UOp a, UOp b) {
+  return make(Op::Where, a->dtype, {c, a, b}, Arg::of(int64_t{1}));
+}
 UOp cast(UOp a, DType dtype) { return make(Op::Cast, dtype, {a}); }
 UOp lt(UOp a, UOp b) { return binary(Op::Lt, a, b); }
 UOp eq(UOp a, UOp b) { return binary(Op::Eq, a, b); }

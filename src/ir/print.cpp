@@ -38,8 +38,8 @@ const char* list_fields(Op op) {
 
 bool takes_list(Op op) { return row(op).arg == ArgKind::Object || row(op).arg == ArgKind::Int; }
 bool has_sizes(Op op) { return has(op, Movement) || op == Op::Iota; }
-// An effect's list is written only when it says something.
-bool may_omit_list(Op op) { return has(op, Effect); }
+// The list of an effect or a choice is written only when it says something.
+bool may_omit_list(Op op) { return has(op, Effect) || op == Op::Where; }
 
 bool is_inline(const Node* n) { return n->op == Op::Const || n->op == Op::Invalid; }
 

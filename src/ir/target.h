@@ -11,9 +11,13 @@ namespace mote {
 struct Target {
   std::string name;            // for messages and cache keys
   int threads = 1;             // workers that share a kernel
+  // Independent results that a kernel should have. Not the number of threads, for no sum may be
+  // made in another order because there are more of them.
+  int pieces = 8;
   int vector_bytes = 16;       // of one vector register
   int vector_registers = 16;
   bool fma = false;
+  bool fuses_itself = false;   // the compiler behind fuses products and sums as it likes
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int64_t cache_bytes = 8 << 20;  // the last cache before main memory
   int max_buffers = 64;        // arguments of one kernel

@@ -52,7 +52,7 @@ struct CurveTable {
   Coefficients exp2;  // (2^r - 1) / r on |r| <= 1/2
   Coefficients log;   // (log(1 + f) - f) / f^2 on sqrt(1/2) <= 1 + f <= sqrt(2)
   Coefficients log2;  // log2(1 + f) / f - 1, ditto
-  Coefficients tanh;  // (tanh(x) / x - 1) / s in s = x^2 below tanh_split
+  Coefficients tanh;  // s / (tanh(x) / x - 1) in s = x^2 below tanh_split
   Coefficients erf;   // erf(x) / x - 1 in s below erf_split
   Coefficients erfc;  // log2(erfc(x)) / x between erf_split and erf_end
   double tanh_split, erf_split;
@@ -75,8 +75,7 @@ constexpr double log2_f32[] = {
     0x1.c551dap-2, -0x1.715476p-1, 0x1.ec7086p-2, -0x1.7154d6p-2, 0x1.277fc2p-2, -0x1.ec6244p-3,
     0x1.a3efcep-3, -0x1.6fd5f2p-3, 0x1.61ba24p-3, -0x1.530b5cp-3, 0x1.773634p-4};
 constexpr double tanh_f32[] = {
-    -0x1.555542p-2, 0x1.110cfp-3, -0x1.b980ecp-5, 0x1.60d676p-6, -0x1.070d72p-7, 0x1.3662d2p-9,
-    -0x1.8e184ap-12};
+    -0x1.800004p+1, -0x1.3332dap+0, 0x1.754b3ap-8, -0x1.e06dp-13};
 constexpr double erf_f32[] = {
     0x1.06eba8p-3, -0x1.81273ep-2, 0x1.ce2ce6p-4, -0x1.b7f71ap-6, 0x1.53f224p-8, -0x1.a3515ep-11,
     0x1.4771fep-14};
@@ -105,9 +104,8 @@ constexpr double log2_f64[] = {
     0x1.4e4eac7c42c5ap-4, -0x1.4f92a1950be5ep-4, 0x1.8225662823c19p-4, -0x1.6321d32f0e30bp-4,
     0x1.354addc1a95ccp-5};
 constexpr double tanh_f64[] = {
-    -0x1.5555555555554p-2, 0x1.1111111110edap-3, -0x1.ba1ba1b9f6efbp-5, 0x1.664f487933f09p-6,
-    -0x1.226e33e896ddap-7, 0x1.d6d387e0f9c82p-9, -0x1.7d9e9e49f709dp-10, 0x1.3521444369799p-11,
-    -0x1.f214112d51ed4p-13, 0x1.83d983d0c6908p-14, -0x1.0561b1f9f4d87p-15, 0x1.b3d81c83fd1bcp-18};
+    -0x1.8000000000006p+1, -0x1.3333333332fdp+0, 0x1.767dce3e22f35p-8, -0x1.0a4e11cf017f7p-12,
+    0x1.9979dd548cb99p-17, -0x1.40daec74e72fap-21, 0x1.d9b9471dbced2p-26};
 constexpr double erf_f64[] = {
     0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b2p-4, -0x1.b82ce3128499cp-6,
     0x1.565bcd0db02e6p-8, -0x1.c02db3d8ed2b3p-11, 0x1.f9a321a11eae2p-14, -0x1.f4d1df395d288p-17,
@@ -128,7 +126,7 @@ constexpr CurveTable table_f32 = {.exp = exp_f32,
                                   .tanh = tanh_f32,
                                   .erf = erf_f32,
                                   .erfc = erfc_f32,
-                                  .tanh_split = 0.975,
+                                  .tanh_split = 0.93,
                                   .erf_split = 1,
                                   .tanh_end = 9.5,
                                   .erf_end = 4,
@@ -176,32 +174,34 @@ class Curves {
   }
 
   UOp log(UOp x) const {
-    Parts p = parts(x);
-    UOp tail = real_.polynomial(p.fraction, table_.log);
-    UOp y = real_.mad(p.fraction * p.fraction, tail, p.fraction);
-    y = real_.mad(p.exponent, number(table_.ln2_lo), y);
-    y = real_.mad(p.exponent, number(table_.ln2_hi), y);
-    return at_edges_of_log(x, y);
+    return of_logarithm(x, [&](Parts p) {
+      UOp tail = real_.polynomial(p.fraction, table_.log);
+      UOp y = real_.mad(p.fraction * p.fraction, tail, p.fraction);
+      y = real_.mad(p.exponent, number(table_.ln2_lo), y);
+      return real_.mad(p.exponent, number(table_.ln2_hi), y);
+    });
   }
 
   UOp log2(UOp x) const {
-    Parts p = parts(x);
-    UOp slope = real_.precise_polynomial(p.fraction, table_.log2);
-    return at_edges_of_log(x, real_.fused(p.fraction, slope, p.fraction) + p.exponent);
+    return of_logarithm(x, [&](Parts p) {
+      UOp slope = real_.precise_polynomial(p.fraction, table_.log2);
+      return real_.fused(p.fraction, slope, p.fraction) + p.exponent;
+    });
   }
 
-  // 1 - 2 / (e^2a + 1) where that loses nothing, else an odd polynomial. e^2a = 2^n (1 + z), and
-  // 2^n z is exact, so the denominator rounds once.
+  // 1 - 2 / (e^2a + 1) where that loses nothing, else a - a * a^2 / (3 + ...): both share one
+  // division. e^2a = 2^n (1 + z), and 2^n z is exact, so the denominator rounds once.
   UOp tanh(UOp x) const {
-    UOp a = real_.magnitude(x), square = a * a;
-    UOp near = real_.fused(a * square, real_.polynomial(square, table_.tanh), a);
+    UOp a = real_.magnitude(x), square = a * a, near = lt(a, number(table_.tanh_split));
     UOp top = clamp_above(a, table_.tanh_end);
     Split s = split_exp(top + top);
     UOp slope = real_.mad(real_.polynomial(s.rest, table_.exp), s.rest, number(1));
     UOp power = exponent_to_float(s.shifted);
-    UOp below = real_.mad(power, slope * s.rest, power + number(1));
-    UOp far = number(1) + binary(Op::Div, number(-2), below);
-    return real_.with_sign(where(lt(a, number(table_.tanh_split)), near, far), real_.sign_bit(x));
+    UOp far_below = real_.mad(power, slope * s.rest, power + number(1));
+    UOp below = where(near, real_.polynomial(square, table_.tanh), far_below);
+    UOp less = binary(Op::Div, where(near, square, number(-2)), below);
+    UOp whole = where(near, a, number(1));
+    return real_.with_sign(real_.fused(whole, less, whole), real_.sign_bit(x));
   }
 
   // 1 - 2^log2(erfc(a)) where that loses nothing, else an odd polynomial. The logarithm is large
@@ -264,17 +264,27 @@ class Curves {
     return x * half(0) * half(1);
   }
 
+  // Numbers that are subnormal, infinite, NaN or not above 0 are worth a branch, not five more
+  // instructions for all.
+  template <class Curve>
+  UOp of_logarithm(UOp x, Curve curve) const {
+    const int64_t implicit = int64_t{1} << real_.mantissa, normal = 2 * real_.bias * implicit;
+    UOp odd = lt(real_.word(normal - 1), real_.as_bits(x) - real_.word(implicit));
+    UOp small = lt(x, number(std::ldexp(1.0, 1 - real_.bias)));
+    Parts p = parts(where(small, x * number(static_cast<double>(implicit)), x));
+    p.exponent = p.exponent + where(small, number(-real_.mantissa), number(0));
+    return where_rarely(odd, at_edges_of_log(x, curve(p)), curve(parts(x)));
+  }
+
+  // Of a normal number.
   Parts parts(UOp x) const {
     const int64_t implicit = int64_t{1} << real_.mantissa;
-    UOp small = lt(x, number(std::ldexp(1.0, 1 - real_.bias)));  // subnormal, or out of the domain
-    UOp normal = where(small, x * number(static_cast<double>(implicit)), x);
-    UOp bits = make(Op::Bitcast, real_.ints, {normal});
+    UOp bits = make(Op::Bitcast, real_.ints, {x});
     // Just above sqrt(1/2), so that log2 never comes out below 1/2 by cancellation.
     UOp low = make(Op::Bitcast, real_.ints, {number(0x1.6a09e8p-1)});
     UOp exponent = (bits - low) & constant(real_.ints, -implicit);
     UOp fraction = make(Op::Bitcast, real_.type, {bits - exponent}) + number(-1);
     UOp n = cast(binary(Op::Shr, exponent, constant(real_.ints, real_.mantissa)), DType::i32);
-    n = n + where(small, constant(DType::i32, -real_.mantissa), constant(DType::i32, 0));
     return {cast(n, real_.type), fraction};
   }
 

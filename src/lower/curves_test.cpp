@@ -74,7 +74,7 @@ std::vector<T> edges() {
                    T(M_LN2),
                    T(M_SQRT2),
                    T(M_SQRT1_2),
-                   T(0.975),
+                   T(0.93),
                    T(0.6),
                    T(9.5),
                    T(20),

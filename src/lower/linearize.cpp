@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "lower/guards.h"
 #include "lower/lower.h"
 
 namespace mote {
@@ -26,22 +27,25 @@ struct Block {
   Block* chain = nullptr;        // the next output loop
 };
 
-// Reduces and writes to local memory over the same loops in the same place share one nest.
+// Reduces and writes to local memory over the same loops in the same place share one nest; choices
+// by one condition share one branch.
 struct Group {
   std::vector<UOp> members;
   std::vector<UOp> loops;
   uint64_t outside = 0;
   bool emitted = false;
+  Block* guarded = nullptr;  // of choices by one condition: what they rarely need
 };
 
 class Linearizer {
  public:
-  explicit Linearizer(UOp body) : body_(body) {}
+  Linearizer(UOp body, bool fuse) : body_(body), fuse_(fuse) {}
 
   UOp run() {
     split_shared_loops();
     find_block_stores();
     find_loops();
+    find_branches();
     for (UOp n : group_order()) place(n);
     for (Node* end : body_->src()) place_store(UOp(end));
     std::vector<UOp> out;
@@ -51,18 +55,21 @@ class Linearizer {
 
  private:
   UOp body_;
+  bool fuse_;
   Block root_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Block* by_slot_[kSlots] = {};
-  uint64_t loop_slots_ = 0;
+  uint64_t loop_slots_ = 0, slots_ = 0;  // of loops; in use at all
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::unordered_map<const Node*, Node*> done_;
   std::unordered_set<const Node*> listed_;
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce with blocks: the Store it is for
+  std::unordered_map<const Node*, Block*> guarded_;   // what stands behind a branch
   int next_reg_ = 0;
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+  static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
   static int nest_order(UOp r) {
@@ -94,21 +101,19 @@ class Linearizer {
         stored_by_[n->src(1).get()] = n.get();
   }
 
-  bool is_output(UOp end) const { return std::ranges::count(body_->src(), end.get()) > 0; }
-  // What has loops of its own inside those of the outputs.
-  bool has_nest(UOp n) const { return n->is(Op::Reduce) || (n->is(Op::End) && !is_output(n)); }
-
-  // Two nests may use one range only if they stand in the same place and neither needs the other.
+  // Two nests (of reduces, or of what fills local memory) may use one range only if they stand in
+  // the same place and neither needs the other.
   void split_shared_loops() {
     for (bool changed = true; changed;) {
       changed = false;
       uint64_t used = 0;
+      const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
       std::vector<UOp> order = toposort(body_);
       for (UOp n : order)
         if (n->is(Op::Range)) used |= 1ull << range_slot(n);
       std::vector<UOp> seen;
       for (UOp n : order) {
-        if (!has_nest(n)) continue;
+        if (!is_nest(n) || outputs.count(n.get())) continue;
         for (UOp other : seen)
           if (clash(other, n)) {
             body_ = with_own_loops(n, used);
@@ -141,11 +146,11 @@ class Linearizer {
   }
 
   using Renaming = std::vector<std::pair<UOp, UOp>>;
-  // What closes one of the ranges below n has a loop of its own there, which stays.
+  // A nest below n that closes one of the ranges has a loop of its own there, which stays.
   static UOp renamed(UOp n, const Renaming& map) {
     Renaming all = map;
     for (UOp inner : toposort(n)) {
-      if (inner == n || (!inner->is(Op::Reduce) && !inner->is(Op::End))) continue;
+      if (inner == n || !is_nest(inner)) continue;
       std::vector<UOp> closed = loops_of(inner);
       Renaming left = map;
       std::erase_if(left, [&](const auto& m) { return std::ranges::count(closed, m.first) > 0; });
@@ -163,6 +168,11 @@ class Linearizer {
     by_slot_[range_slot(range)] = b;
     loop_slots_ |= 1ull << range_slot(range);
     return b;
+  }
+
+  Block* home_of(UOp n) {
+    auto it = guarded_.find(n.get());
+    return it == guarded_.end() ? home(n->ranges) : it->second;
   }
 
   Block* home(uint64_t slots) {
@@ -185,15 +195,25 @@ class Linearizer {
 
     std::vector<UOp> order = toposort(body_);
     // Outer reduces first, so that an inner one finds the loops it stands in.
-    for (size_t i = order.size(); i-- > 0;)
-      if (has_nest(order[i])) add_to_group(order[i]);
+    const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
+    for (size_t i = order.size(); i-- > 0;) {
+      UOp n = order[i];
+      if (is_nest(n) && !outputs.count(n.get())) add_to_group(n);
+    }
+  }
+
+  // The loops around a nest. One with blocks starts from memory: also those that say where.
+  uint64_t outside_of(UOp n) const {
+    uint64_t outside = n->ranges;
+    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    if (auto it = stored_by_.find(n.get()); it != stored_by_.end()) outside |= it->second->ranges;
+    return outside;
   }
 
   void add_to_group(UOp n) {
     std::vector<UOp> loops = loops_of(n);
     if (loops.empty() && n->is(Op::Reduce)) return;
-    uint64_t outside = n->ranges;
-    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    const uint64_t outside = outside_of(n);
     size_t g = 0;
     while (g < groups_.size() && (loops.empty() || groups_[g].loops != loops)) ++g;
     if (g == groups_.size()) {
@@ -203,6 +223,23 @@ class Linearizer {
     }
     groups_[g].members.push_back(n);
     group_of_[n.get()] = g;
+  }
+
+  // What depends on fewer loops than the choice is computed outside of them, once.
+  void find_branches() {
+    for (UOp n : toposort(body_))
+      if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
+    int left = kSlots - std::popcount(slots_);
+    for (const Guard& g : find_guards(body_)) {
+      if (left-- == 0) return;
+      const uint64_t outside = g.members[0]->ranges;
+      Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
+      b->parent = home(outside);
+      for (UOp n : g.inside)
+        if (home(n->ranges) == b->parent) guarded_[n.get()] = b;
+      for (UOp m : g.members) group_of_[m.get()] = groups_.size();
+      groups_.push_back({g.members, {}, outside, false, b});
+    }
   }
 
   // Sources first, where a reduce needs the sources of its whole group.
@@ -253,26 +290,71 @@ class Linearizer {
       Group& g = groups_[it->second];
       if (g.emitted) return;
       g.emitted = true;
-      return place_group(g);
+      return g.guarded ? place_branch(g) : place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
     UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
     done_[n.get()] = now.get();
-    add(home(n->ranges), now);
+    add(home_of(n), now);
+  }
+
+  // A loop that is run once where some element of the tile is rare. Registers hold the usual values
+  // before it.
+  void place_branch(Group& g) {
+    Block* outside = g.guarded->parent;
+    UOp condition = mapped(g.members[0]->src(0)), any = condition;
+    const std::vector<UOp> tile = tile_of(condition, condition);
+    if (!tile.empty()) any = reduce_over(Op::Max, condition, tile);
+    UOp extent = cast(any, DType::i32);
+    add(outside, any);
+    add(outside, extent);
+    g.guarded->range = loop_of_own(extent);
+    std::vector<UOp> regs;
+    for (UOp m : g.members) {
+      UOp usual = mapped(m->src(2)), chosen = where(condition, mapped(m->src(1)), usual);
+      add(g.guarded, chosen);
+      regs.push_back(new_register(m->dtype, tile_of(chosen, usual)));
+      outside->items.push_back({make(Op::Store, DType::none, {regs.back(), usual}), nullptr});
+      g.guarded->stores.push_back(make(Op::Store, DType::none, {regs.back(), chosen}));
+    }
+    outside->items.push_back({UOp(), g.guarded});
+    for (size_t i = 0; i < regs.size(); ++i) {
+      UOp end = make(Op::End, DType::none, {g.guarded->stores[i], g.guarded->range});
+      UOp after = make(Op::After, regs[i]->dtype, {regs[i], end});
+      UOp result = make(Op::Load, after->dtype, {after});
+      add(outside, result);
+      done_[g.members[i].get()] = result.get();
+    }
+  }
+
+  UOp loop_of_own(UOp extent) {
+    int64_t ints[] = {take_slot(slots_), static_cast<int64_t>(Role::Loop)};
+    return make(Op::Range, extent->dtype, {extent}, Arg::of(intern_arg(ints)));
+  }
+
+  UOp new_register(DType dtype, const std::vector<UOp>& tile) {
+    int64_t slot[] = {next_reg_++};
+    return make(Op::Reg, dtype, tile, Arg::of(intern_arg(slot)));
+  }
+
+  // One more value folded.
+  UOp step(Op op, UOp before, UOp value) const {
+    if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
+      return binary(op, before, value);
+    return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), before});
   }
 
   // A block without loops of its own: what is in memory, and the tile folded.
   UOp block_step(UOp n) {
-    uint64_t outside = n->ranges;
+    const uint64_t outside = outside_of(n);
     std::vector<UOp> tile;
     for (Node* r : n->src().subspan(1))
-      if (is_block(UOp(r))) outside |= r->ranges;
-      else tile.push_back(mapped(UOp(r)));
+      if (!is_block(UOp(r))) tile.push_back(mapped(UOp(r)));
     const Op op = static_cast<Op>(n->ints(0));
     UOp value = mapped(n->src(0));
     if (!tile.empty()) value = reduce_over(op, value, tile);
     add(home(outside), value);
-    UOp now = binary(op, start_of(n, home(outside)), value);
+    UOp now = step(op, start_of(n, home(outside)), value);
     add(home(outside), now);
     return now;
   }
@@ -303,13 +385,11 @@ class Linearizer {
       add(inner, value);
     }
     UOp first = start_of(m, outside);
-    std::vector<UOp> tile = tile_of(value, first);
-    int64_t slot[] = {next_reg_++};
-    UOp reg = make(Op::Reg, m->dtype, tile, Arg::of(intern_arg(slot)));
+    UOp reg = new_register(m->dtype, tile_of(value, first));
     UOp start = make(Op::Store, DType::none, {reg, first});
     outside->items.push_back({start, nullptr});
     UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
-    UOp next = binary(op, before, value);
+    UOp next = step(op, before, value);
     add(inner, before);
     add(inner, next);
     UOp update = make(Op::Store, DType::none, {reg, next});
@@ -420,6 +500,6 @@ class Linearizer {
 
 }  // namespace
 
-UOp linearize(UOp body) { return Linearizer(body).run(); }
+UOp linearize(UOp body, bool fuse) { return Linearizer(body, fuse).run(); }
 
 }  // namespace mote

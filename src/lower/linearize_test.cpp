@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/spec.h"
@@ -63,4 +64,23 @@ TEST_CASE("linearize: a sum and what is kept over its range share one loop") {
   };
   CHECK(loops_with(k[0]) == 2);  // one that fills and sums, one that reads
   CHECK(loops_with(r[0]) == 2);  // reads the same range, but only after it was filled
+}
+
+TEST_CASE("linearize: what only a rare choice needs is computed where some element needs it") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp lane = range(0, constant(DType::i32, 8), Role::Lane);
+  UOp x =
+      make(Op::Load, DType::f32, {make(Op::Index, DType::f32, {param(1, DType::f32, 8), lane})});
+  UOp usual = x + constant(DType::f32, 1), costly = make(Op::Sqrt, DType::f32, {x * usual});
+  UOp choice = where_rarely(lt(x, constant(DType::f32, 0)), costly, usual);
+  UOp linear = linearize(stored(choice, {lane}, lane));
+  const std::vector<UOp> order(linear->src().begin(), linear->src().end());
+  auto at = [&](UOp n) { return std::ranges::find(order, n) - order.begin(); };
+  UOp branch = *std::ranges::find_if(order, [](UOp n) { return n->is(Op::Range); });
+  UOp end = *std::ranges::find_if(order, [](UOp n) { return n->is(Op::End); });
+  CHECK(branch->src(0)->src(0)->dtype == DType::boolean);
+  CHECK(at(usual) < at(branch));
+  CHECK((at(branch) < at(costly) && at(costly) < at(end)));
+  CHECK((at(branch) < at(costly->src(0)) && at(costly->src(0)) < at(end)));
 }

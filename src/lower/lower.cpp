@@ -58,9 +58,12 @@ static const Pass passes[] = {
      "decompositions need to know what is memory and what is gated"},
     {"decompose",          decompose,
      "positions are index still, exact and without width, so that their divisions stay exact"},
+    {"fuse products",      fuse_products,
+     "when no rule will take products apart again, and before their places in loops are known"},
     {"choose index width", choose_index_width,
      "when all positions there will be are known"},
-    {"linearize",          [](UOp b, const Target&) { return linearize(b); },
+    {"linearize",
+     [](UOp b, const Target& t) { return linearize(b, t.fma && !t.fuses_itself); },
      "last: from here on there is an order, and nothing is rewritten"},
 };
 // clang-format on

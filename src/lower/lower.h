@@ -26,6 +26,8 @@
 // worker that lasts for one call; its content at the start is anything.
 // All dtypes are ones the target has: no index, and where the target lacks a float type its values
 // are computed in f32 and rounded after each op, its memory is the unsigned type of that width.
+// A loop of the role Loop whose extent is a bool is a branch: it is run if some element of a tile
+// needs what it computes.
 // Ops that the target lacks are decomposed (decompose.h). IDiv and IMod remain only where the
 // divisor cannot be 0 and does not overflow. No Invalid, FloorDiv, FloorMod is left.
 #pragma once
@@ -49,9 +51,12 @@ UOp place_stages(UOp body);
 UOp insert_loads(UOp body);
 // Div, mod, narrow floats, curves, wide integers: only ops and dtypes of the target are left.
 UOp decompose(UOp body, const Target& target);
+// A product that goes into one sum and nothing else is fused with it (MulAdd) where the target can.
+UOp fuse_products(UOp body, const Target& target);
+bool is_fusable(DType dtype);
 // index becomes i32 where every position fits and the target prefers it, else i64.
 UOp choose_index_width(UOp body, const Target& target);
-// Loops, accumulators, order.
-UOp linearize(UOp body);
+// Loops, accumulators, order. With `fuse`, products that are folded into sums are fused with them.
+UOp linearize(UOp body, bool fuse = false);
 
 }  // namespace mote

@@ -20,9 +20,9 @@ TEST_CASE("models: kernels and memory of the MNIST training step") {
           report.arena_bytes, " of ", report.unplanned_bytes, " bytes");
   CHECK(report.kernels.size() <= 80);
   CHECK(report.total.ops <= 60e9);
-  CHECK(report.total.bytes <= 1.3e9);
+  CHECK(report.total.bytes <= 1.2e9);
   // Host time, in constructions: the count does not depend on the machine's load.
-  CHECK(engine_counts().nodes - before.nodes <= 150'000);
+  CHECK(engine_counts().nodes - before.nodes <= 180'000);
   CHECK(static_cast<double>(report.arena_bytes) <=
         0.7 * static_cast<double>(report.unplanned_bytes));
 }

@@ -27,7 +27,7 @@ std::string to_string(const Action& a) {
   out += a.kind == Action::Stage && a.slot == Action::kSum ? "sum" : text(a.slot);
   if (has_amount(a.kind)) out += text(" ", a.amount);
   if (a.kind == Action::Split) out += text(" ", name(a.role));
-  for (int slot : a.over) out += text(" ", slot);
+  for (int slot : a.over) out += slot < 0 ? text("+", ~slot) : text(" ", slot);
   return out;
 }
 
@@ -53,7 +53,13 @@ std::vector<Action> parse_actions(std::string_view given) {
     if (ok && has_amount(a.kind)) ok = static_cast<bool>(words >> a.amount);
     if (ok && a.kind == Action::Split)
       ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
-    for (int slot; ok && has_list(a.kind) && words >> slot;) a.over.push_back(slot);
+    for (int slot; ok && has_list(a.kind) && words >> slot;) {
+      a.over.push_back(slot);
+      while (a.kind == Action::Stage && words.peek() == '+' && words.get()) {
+        ok = ok && static_cast<bool>(words >> slot) && slot >= 0;
+        a.over.push_back(~slot);
+      }
+    }
     if (ok && has_list(a.kind)) ok = words.eof() && !a.over.empty();
     std::string rest;
     check(ok && !(words >> rest), "[actions] cannot read '", line,
@@ -205,6 +211,27 @@ UOp quotient(UOp n, int64_t d) {
   return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
 }
 
+// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
+std::string cannot_block(UOp reduce) {
+  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
+  for (Node* r : reduce->src().subspan(1)) {
+    const Role role = range_role(UOp(r));
+    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
+  }
+  return "";
+}
+
+// The same of a body in which blocks were chosen before.
+std::string breaks_blocks(UOp body) {
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Reduce)) continue;
+    auto is_block = [](Node* r) { return range_role(UOp(r)) == Role::Block; };
+    if (!std::ranges::any_of(n->src().subspan(1), is_block)) continue;
+    if (std::string why = cannot_block(n); !why.empty()) return why;
+  }
+  return "";
+}
+
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -238,6 +265,7 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   UOp next = simplify(RangeChange(r, value, both, inside).run(body));
   if (a.role == Role::Lane && value_of_two_lanes(next))
     return refuse(refused, "some value has lanes already");
+  if (std::string why = breaks_blocks(next); !why.empty()) return refuse(refused, why);
   return next;
 }
 
@@ -279,7 +307,7 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
       return refuse(refused, "roles differ");
   for (size_t i = 0; i < nest.size(); ++i)
     for (size_t inner = i + 1; inner < nest.size(); ++inner)
-      if (nest[i]->src(0)->ranges & nest[inner]->ranges)
+      if (nest[i]->src(0)->ranges & slot_bit(nest[inner]))
         return refuse(refused, text("the extent of ", slots[i], " depends on ", slots[inner]));
   std::ranges::sort(slots);
   std::vector<std::pair<UOp, UOp>> map;
@@ -304,33 +332,29 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
-std::string cannot_block(UOp reduce) {
-  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
-  for (Node* r : reduce->src().subspan(1)) {
-    const Role role = range_role(UOp(r));
-    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
-  }
-  return "";
+// Whether the memory of this place is accessed at another one.
+bool reads_elsewhere(std::span<const UOp> order, UOp place) {
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Index) && n->src(0) == place->src(0) && n != place;
+  });
 }
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  if (body->nsrc > 1) return refuse(refused, "several outputs");
-  UOp stored = body->src(0)->src(0);
-  for (UOp n : toposort(body)) {
-    if (n->is(Op::Index) && n->src(0) == stored->src(0)->src(0) && n != stored->src(0))
-      return refuse(refused, "the output is read too");
+  const std::vector<UOp> order = toposort(body);
+  for (UOp n : order)
     for (uint32_t i = 0; i < n->nsrc; ++i) {
       UOp s = n->src(i);
       if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
       if (!n->is(Op::Stage) && !n->is(Op::Store))
         return refuse(refused, "the sum is not what is stored");
+      if (n->is(Op::Store) && body->nsrc > 1) return refuse(refused, "several outputs");
+      if (n->is(Op::Store) && reads_elsewhere(order, n->src(0)))
+        return refuse(refused, "the output is read too");
       if (std::string why = cannot_block(s); !why.empty()) return refuse(refused, why);
     }
-  }
   UOp b = range(range_slot(r), r->src(0), Role::Block);
   return RangeChange(r, b, {b}, {}).run(body);
 }
@@ -356,7 +380,8 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
       return refuse(refused, text("the gate depends on range ", range_slot(g)));
   }
   UOp some = range(range_slot(r), where(gate, r->src(0), index(0)), Role::Reduce);
-  std::pair<UOp, UOp> within[] = {{r, some}};
+  std::vector<std::pair<UOp, UOp>> within{{r, some}};
+  for (UOp holds : conjuncts(gate)) within.emplace_back(holds, truth(true));
   std::vector<UOp> src{substitute(simplify_given(value->src(1), gate), within)};
   for (Node* s : reduce->src().subspan(1)) src.push_back(UOp(s) == r ? some : UOp(s));
   std::pair<UOp, UOp> whole[] = {{reduce, make(Op::Reduce, reduce->dtype, src, reduce->arg)}};
@@ -367,6 +392,7 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
   std::vector<std::pair<UOp, UOp>> map;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
+    if (n->arg.i) return refuse(refused, "they do already");
     for (Node* r : n->src(1)->src())
       if (r->op == Op::Range && range_role(UOp(r)) == Role::Block)
         return refuse(refused, "sums wait there between blocks");

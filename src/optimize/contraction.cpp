@@ -2,6 +2,7 @@
 // registers, operands packed where they do not lie well, the reduce in blocks that caches hold.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "algebra/algebra.h"
 #include "optimize/sketch.h"
@@ -29,6 +30,8 @@ struct View {
   double cost = HUGE_VAL;
 };
 
+constexpr int64_t kFarBytes = 1024;
+
 class Contraction {
  public:
   explicit Contraction(Sketch& sketch) : s_(sketch), target_(sketch.target) {}
@@ -39,6 +42,7 @@ class Contraction {
     if (!view_.row) return false;
     if (!view_.direct) return keep_sums();
     choose_blocks();
+    if (needs_place_for_sums() && keep_sums()) return true;
     cut();
     stage();
     return true;
@@ -55,7 +59,7 @@ class Contraction {
   View view_;
   UOp block_axis_;               // a reduce that is a block as a whole
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block; 0: not cut
-  bool pack_left_ = false, pack_right_ = false;
+  bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
   int block_ = -1;
   std::vector<int> reduces_;     // slots inside a block
@@ -63,9 +67,19 @@ class Contraction {
   static int64_t size(UOp r) { return Sketch::size(r); }
   static int64_t stride(UOp position, UOp r) { return stride_of(position, r).value_or(0); }
 
+  // Whatever is made of the sum is stored at one place, maybe of several memories.
+  bool stores_alike() const {
+    UOp first = s_.body->src(0);
+    for (Node* end : s_.body->src()) {
+      if (!std::ranges::equal(end->src().subspan(1), first->src().subspan(1))) return false;
+      if (UOp(end)->src(0)->src(0)->src(1) != first->src(0)->src(0)->src(1)) return false;
+    }
+    return true;
+  }
+
   // One sum, of values made of two reads.
   bool find_product() {
-    if (!s_.sum || (s_.focus < 0 && s_.body->nsrc != 1)) return false;
+    if (!s_.sum || (s_.focus < 0 && !stores_alike())) return false;
     bytes_ = std::max<int64_t>(4, size_of(s_.sum->dtype));
     for (const Access& a : s_.accesses) {
       if (a.store && !s_.sum_stage) result_ = a.position;
@@ -184,16 +198,37 @@ class Contraction {
     v = best;
   }
 
-  // The result lies along another axis than the lanes: it is kept along the lanes, then copied.
-  bool keep_sums() {
-    Sketch trial = s_;
+  // All sums fit beside what they are made of.
+  bool sums_fit() const {
     int64_t count = 1;
     for (UOp r : axes_) count *= size(r);
-    const bool whole = count * bytes_ <= target_.l2_bytes / 2;
+    return count * bytes_ <= target_.l2_bytes / 2;
+  }
+
+  // Blocks of the reduce are wanted, and the outputs cannot hold the sums between them.
+  bool needs_place_for_sums() const {
+    if (!(block_depth_ || block_axis_) || s_.sum_stage || !sums_fit()) return false;
+    return s_.body->nsrc > 1 || s_.body->src(0)->src(0)->src(1) != s_.sum;
+  }
+
+  // The result lies along another axis than the lanes, or more is made of it between blocks: it is
+  // kept along the lanes, then copied.
+  bool keep_sums() {
+    Sketch trial = s_;
+    const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
     std::vector<int> over, outside;
-    for (UOp r : axes_)
-      if (r != view_.row && r != view_.column) (whole ? over : outside).push_back(range_slot(r));
+    for (UOp r : axes_) {
+      if (r == view_.row || r == view_.column) continue;
+      const bool inside = whole || (windows && stride(result_, r) == 1);
+      (inside ? over : outside).push_back(range_slot(r));
+    }
     over.push_back(range_slot(view_.row));
+    if (windows) {
+      over.back() = trial.split(over.back(), window_rows(), Role::Loop);
+      if (over.back() < 0) return false;
+      if (trial.range_of(range_slot(view_.row)))
+        outside.insert(outside.begin(), range_slot(view_.row));
+    }
     if (whole && target_.threads > 1 && size(view_.row) >= 4 * target_.threads) {
       outside.push_back(over.back());
       const int64_t part = pieces(size(view_.row), 4 * target_.threads);
@@ -213,7 +248,10 @@ class Contraction {
     for (UOp r : s.outputs)
       if (stride(result_, r) == 1) along = range_slot(r);
     if (!std::ranges::count(inside, along)) along = -1;
-    std::ranges::sort(inside);
+    UOp stored = s.body->src(0)->src(0)->src(0)->src(1);
+    std::ranges::sort(inside, std::greater(), [&](int slot) {
+      return stride(split_gate(stored).idx, s.range_of(slot));
+    });
     std::vector<int> nest = outside;
     nest.insert(nest.end(), inside.begin(), inside.end());
     std::vector<int> slots = nest;
@@ -227,12 +265,96 @@ class Contraction {
       across = moved(across);
       if (along >= 0) along = moved(along);
     }
-    if (along < 0 || along == across) return;
+    if (along < 0) return;
+    if (along == across) {
+      s.split(along, target_.vector_bytes / bytes_, Role::Lane);
+      return;
+    }
     const int64_t length = size(s.range_of(along)), width = size(s.range_of(across));
-    int64_t lanes = target_.vector_bytes / bytes_;
-    while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
+    const int64_t lanes = lanes_for(length);
     if (length < 4 || width % lanes || s.split(along, lanes, Role::Lane) < 0) return;
     s.split(across, lanes, Role::Upcast);
+  }
+
+  // Of an axis of this length: as few vectors as possible, whole ones if that costs few more.
+  int64_t lanes_for(int64_t length) const {
+    int64_t best = 2;
+    double least = HUGE_VAL;
+    for (int64_t lanes = 2; lanes <= target_.vector_bytes / bytes_; lanes *= 2) {
+      const double cost = static_cast<double>(pieces(length, lanes)) * (length % lanes ? 1.6 : 1);
+      if (cost < least) best = lanes, least = cost;
+    }
+    return best;
+  }
+
+  // ---- windows: what is read for neighbouring sums overlaps
+
+  std::vector<UOp> all_ranges() const {
+    std::vector<UOp> all = s_.outputs;
+    for (const std::vector<UOp>& list : {axes_, s_.reduces})
+      for (UOp r : list)
+        if (!std::ranges::count(all, r)) all.push_back(r);
+    return all;
+  }
+
+  // The ranges that move a read over one stretch of memory together: pairs of one stride, such as
+  // a position and a place in the window there.
+  std::vector<UOp> windows_of(const Access& a) const {
+    const std::vector<UOp> all = all_ranges();
+    std::vector<UOp> out;
+    auto step = [&](UOp r) { return std::llabs(stride(a.position, r)); };
+    for (UOp r : all)
+      if (step(r) && std::ranges::count(all, step(r), step) > 1) out.push_back(r);
+    return out;
+  }
+
+  // Rows for which windows are packed together: as many as a tile has, nearly.
+  int64_t window_rows() const {
+    int64_t rows = std::min(view_.tile.rows, size(view_.row));
+    while (size(view_.row) % rows) --rows;
+    return rows;
+  }
+
+  // Some loop of the sum is empty at places, so that these cannot be rows of a tile.
+  bool skips() const {
+    return std::ranges::any_of(s_.reduces, [](UOp r) { return !is_const(r->src(0)); });
+  }
+
+  // Rows lie far apart and each of them is read in windows, many times: a few rows, interleaved.
+  bool packs_windows(const Access& a) const {
+    if (!skips()) return false;
+    const std::vector<UOp> windows = windows_of(a);
+    if (a.gated || windows.empty() || !a.memory->is(Op::Param) || window_rows() < 4) return false;
+    if (stride(a.position, view_.row) * bytes_ < kFarBytes) return false;
+    int64_t places = a.memory->ints(1), each = window_rows();
+    for (UOp r : all_ranges()) {
+      if (!a.depends_on(r) || std::ranges::count(windows, r)) continue;
+      places /= std::max<int64_t>(size(r), 1);
+      if (std::ranges::count(s_.reduces, r)) each *= size(r);
+    }
+    return places * each * bytes_ <= target_.l2_bytes / 2;
+  }
+
+  void stage_windows() {
+    const Access* left = nullptr;
+    for (const Access& a : s_.accesses)
+      if (!a.store && a.nest && a.memory == view_.left.memory) left = &a;
+    if (!left) return;
+    const std::vector<UOp> windows = windows_of(*left);
+    std::vector<int> over;
+    if (rows_ >= 0) over.push_back(rows_);
+    const int first = s_.next_slot() + static_cast<int>(over.size());
+    for (UOp r : windows) over.push_back(r == windows[0] ? range_slot(r) : ~range_slot(r));
+    for (UOp r : s_.reduces)
+      if (left->depends_on(r) && !std::ranges::count(windows, r)) over.push_back(range_slot(r));
+    if (row_in_ >= 0) over.push_back(row_in_);
+    if (!pack(*left, over) || row_in_ < 0) return;
+    // Read along memory, kept with the rows side by side.
+    const int last = s_.next_slot() - 1;
+    const int64_t places = size(s_.range_of(first)), rows = size(s_.range_of(last));
+    int64_t lanes = target_.vector_bytes / bytes_;
+    while (lanes > 1 && (places % lanes || rows % lanes)) lanes /= 2;
+    if (lanes > 1 && s_.split(first, lanes, Role::Lane) >= 0) s_.split(last, rows, Role::Upcast);
   }
 
   void choose_blocks() {
@@ -240,6 +362,7 @@ class Contraction {
     const Tile& t = view_.tile;
     const int64_t tiles_down = pieces(m, t.rows);
     pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
+    windows_ = packs_windows(view_.left);
     if (!s_.nests.empty()) return;  // what the loops outside keep would be made for each block
     if (s_.reduces.size() > 1) {
       if (!pack_right_ || n * depth_ * bytes_ <= target_.l2_bytes / 2) return;
@@ -289,14 +412,15 @@ class Contraction {
     order(others);
   }
 
-  // Each worker gets a part of the longer axis, and packs what it needs of it.
+  // Each worker gets one part of the longer axis, and packs what it needs once.
   void share_out() {
-    const int64_t chunks = 4 * target_.threads;
+    const int64_t chunks = target_.threads;
     if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
     const bool by_rows = size(view_.row) > size(view_.column) && row_blocks_ < 0;
     int& slot = by_rows ? rows_ : columns_;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
+    s_.shared = slot;
     slot = s_.split(slot, pieces(size(r), std::min(chunks, size(r))), Role::Loop);
   }
 
@@ -347,6 +471,7 @@ class Contraction {
 
   void stage() {
     if (pack_right_) stage_right();
+    if (s_.sum_stage && windows_) return stage_windows();
     if (!pack_left_) return;
     const int copies = s_.next_slot();
     std::vector<int> over = listed({rows_}, reduces_, {row_in_});
@@ -396,6 +521,7 @@ void skip_gates(Sketch& s) {
 
 bool tile_contraction(Sketch& sketch) {
   Sketch trial = sketch;
+  order_reduces(trial, true);
   skip_gates(trial);
   if (!Contraction(trial).run()) return false;
   sketch.take(trial);

@@ -2,10 +2,8 @@
 // tile where loads are reused, threads outside.
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 
 #include "algebra/algebra.h"
-#include "base/flags.h"
 #include "optimize/sketch.h"
 
 namespace mote {
@@ -35,6 +33,7 @@ class Chooser : Sketch {
   void choose_loops() {
     earlier_lanes_ = lanes_.size();
     if (tile_contraction(*this) || transpose_squares()) return;
+    order_reduces(*this, false);
     choose_lanes();
     if (!sweep_rows()) choose_tile();
   }
@@ -57,7 +56,7 @@ class Chooser : Sketch {
     // More than one element for each of a row: near memory may not hold it.
     const bool reused = std::ranges::any_of(accesses, [&](const Access& a) {
       return a.nest && a.memory->is(Op::Param) && !a.depends_on(row) &&
-             std::popcount(a.moves & ~around) > 1;
+             std::popcount(a.moved_by & ~around) > 1;
     });
     const int64_t rows = strip_height(size(row), target.l2_bytes / 2 / bytes);
     if (!reused || rows < 2) return;
@@ -80,8 +79,9 @@ class Chooser : Sketch {
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
-  std::vector<int> lanes_;  // slots
+  std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
+  bool sweeps_ = false;       // rows are added to all outputs
 
   // Ranges that some value depends on together with a lane.
   uint64_t beside_lanes() const {
@@ -93,12 +93,25 @@ class Chooser : Sketch {
   }
 
   void merge_ranges() {
-    for (bool again = true; again;) {
-      again = false;
-      for (auto* list : {&outputs, &reduces})
-        for (size_t i = 0; i + 1 < list->size() && !again; ++i)
-          again = act({Action::Merge, range_slot((*list)[i]), range_slot((*list)[i + 1])});
-    }
+    while (merge_one(outputs) || merge_one(reduces)) {}
+  }
+
+  bool merge_one(const std::vector<UOp>& list) {
+    for (UOp a : list)
+      for (UOp b : list)
+        if (a != b && may_follow(a, b) &&
+            act({Action::Merge, range_slot(a), range_slot(b)}))
+          return true;
+    return false;
+  }
+
+  // Whether, as far as positions are linear, one step of a is all steps of b.
+  bool may_follow(UOp a, UOp b) const {
+    return std::ranges::all_of(accesses, [&](const Access& at) {
+      const std::optional<int64_t> outer = stride_of(at.position, a);
+      const std::optional<int64_t> inner = stride_of(at.position, b);
+      return !outer || !inner || *outer == *inner * size(b);
+    });
   }
 
   int64_t lanes() const {
@@ -107,11 +120,13 @@ class Chooser : Sketch {
     return std::max<int64_t>(1, target.vector_bytes / std::max<int64_t>(widest, 4));
   }
 
-  // How well vectors along r meet memory: -1 if some access would be scattered.
-  int lane_score(UOp r) const {
+  // How well vectors along r meet memory: -1 if some access would be scattered. Lanes may step over
+  // two where the neighbours belong to `pair`: then two vectors are taken apart.
+  int lane_score(UOp r, UOp pair = {}) const {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = stride_of(a.position, r);
+      if (pair && stride == 2 && stride_of(a.position, pair) == 1) stride = 1;
       if (!stride || (*stride != 0 && *stride != 1)) return -1;
       score += static_cast<int>(*stride) * (a.store ? 2 : 1);
     }
@@ -133,29 +148,54 @@ class Chooser : Sketch {
   // One vector axis for every nest that shares no value with another one's.
   void choose_lanes() {
     while (choose_lane()) {}
+    if (own_lanes().empty()) choose_paired_lane();
+  }
+
+  // Lanes over every other element, and both of two neighbours at a time.
+  void choose_paired_lane() {
+    for (auto* list : {&outputs, &reduces})
+      for (UOp pair : *list)
+        for (UOp r : outputs) {
+          if (r == pair || size(pair) != 2 || lane_score(r, pair) <= 0) continue;
+          const int64_t width = best_width(r).first;
+          const Role role = list == &outputs ? Role::Upcast : Role::Unroll;
+          Sketch trial = *this;
+          if (width < 4 || trial.split(range_slot(pair), 2, role) < 0) continue;
+          const int lane = trial.split(range_slot(r), width, Role::Lane);
+          if (lane < 0) continue;
+          take(trial);
+          lanes_.push_back(lane);
+          return;
+        }
+  }
+
+  // The width of vectors along r, of equals the narrowest, and its speed.
+  std::pair<int64_t, double> best_width(UOp r) const {
+    std::pair<int64_t, double> best{0, 0};
+    for (int64_t w = lanes(); w >= 2; w /= 2) {
+      const double speed = cuts_evenly(r, w) ? lane_speed(size(r), w) : -1;
+      if (speed >= best.second) best = {w, speed};
+    }
+    return best;
   }
 
   bool choose_lane() {
     const uint64_t beside = beside_lanes();
     UOp best;
-    int64_t best_width = 0;
+    int64_t width = 0;
     double best_speed = 1.5;
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
         if (slot_bit(r) & beside) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
-        for (int64_t w = lanes(); w >= 2; w /= 2) {
-          if (!cuts_evenly(r, w)) continue;
-          double speed = lane_speed(size(r), w) * (1 + 0.01 * score);
-          // Of equals on one axis the narrowest.
-          if (speed > best_speed || (best == r && speed == best_speed))
-            best = r, best_width = w, best_speed = speed;
-        }
+        const auto [width_here, alone] = best_width(r);
+        const double speed = alone * (1 + 0.01 * score);
+        if (speed > best_speed) best = r, width = width_here, best_speed = speed;
       }
     if (!best) return false;
     lanes_.push_back(next_slot());
-    return act({Action::Split, range_slot(best), best_width, Role::Lane});
+    return act({Action::Split, range_slot(best), width, Role::Lane});
   }
 
   int64_t largest_factor(int64_t n, std::initializer_list<int64_t> wanted) const {
@@ -210,8 +250,8 @@ class Chooser : Sketch {
     for (int param : large) act({Action::Stream, param});
   }
 
-  // Columns of a matrix too large to keep: several rows at a time are added to all outputs, so that
-  // memory is read as it lies.
+  // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
+  // of parts of the matrix that lie far apart, so that each part is read as it lies.
   bool sweep_rows() {
     if (reduces.size() != 1 || outputs.empty() || own_lanes().size() != 1) return false;
     UOp k = reduces[0];
@@ -225,17 +265,23 @@ class Chooser : Sketch {
     UOp lane = range_of(own_lanes()[0]);
     const int64_t bytes = count * size(lane) * 4;
     if (far <= target.l2_bytes || count == 0 || bytes > target.l2_bytes / 2) return false;
-    const int64_t rows = largest_factor(size(k), {8, 6, 7, 5, 4});
+    const int64_t streams = largest_factor(size(k), {4, 5, 3, 6, 7, 2});
     const int slot = range_slot(k);
-    if (rows == 1) return false;
+    if (streams == 1) return false;
     std::vector<int> nest;
     for (UOp r : outputs) nest.push_back(range_slot(r));
     Sketch trial = *this;
-    if (trial.split(slot, rows, Role::Unroll) < 0 || !trial.act({Action::Block, slot}) ||
-        !trial.act({Action::Order, slot, 0, Role::Loop, nest}))
+    // What a step costs beside its loads is shared by several vectors.
+    const int64_t vectors = largest_factor(size(outputs.back()), {8, 4, 2});
+    if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
+    const int rows = trial.split(slot, size(k) / streams, Role::Reduce);
+    if (rows < 0 || trial.split(slot, streams, Role::Unroll) < 0 ||
+        !trial.act({Action::Block, rows}))
       return false;
+    std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
+    if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
-    return true;
+    return sweeps_ = true;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.
@@ -255,6 +301,7 @@ class Chooser : Sketch {
       }
       if (!best) break;
       done.push_back(range_slot(best));
+      if (used == 1 && best == outputs.back() && is_streamed(best) && split_streams(best)) return;
       int room = budget / used;
       int64_t f = 1;
       for (int64_t c : {6, 4, 3, 8, 5, 2})
@@ -267,6 +314,26 @@ class Chooser : Sketch {
     }
     if (used > 1) return;
     for (int lane : own_lanes()) split_accumulators(lane);
+  }
+
+  // What is read along r comes from main memory.
+  bool is_streamed(UOp r) const {
+    return std::ranges::any_of(accesses, [&](const Access& a) {
+      const int64_t step = stride_of(a.position, r).value_or(0) * size_of(a.dtype());
+      return !a.store && step * size(r) > target.l2_bytes;
+    });
+  }
+
+  // Several rows at a time, of parts of the matrix that lie far apart: see sweep_rows.
+  bool split_streams(UOp r) {
+    const int64_t streams = largest_factor(size(r), {4, 3, 2});
+    const int slot = range_slot(r);
+    Sketch trial = *this;
+    if (streams == 1 || trial.split(slot, size(r) / streams, Role::Loop) < 0 ||
+        trial.split(slot, streams, Role::Upcast) < 0)
+      return false;
+    take(trial);
+    return true;
   }
 
   // A reduce along the lanes keeps several vectors of partial results.
@@ -295,22 +362,41 @@ class Chooser : Sketch {
     for (UOp n : toposort(body))
       if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
     if (work < 32768) return;
+    if (shared >= 0 && act({Action::Thread, shared, 0, Role::Loop})) return;
+    if (sweeps_ && thread_chunks(target.threads)) return;
     UOp best;
     for (UOp r : outputs)
-      if (size(r) >= target.threads && (!best || size(best) < 4 * target.threads) &&
-          !repeats_stages(r)) {
+      if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
+          !repeats_stages(r, false) && !repeats_stages(r, true)) {
         best = !best || size(r) > size(best) ? r : best;
-        if (size(best) >= 4 * target.threads) break;
+        if (size(best) >= most_chunks()) break;
       }
     if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
+    else thread_chunks(most_chunks());
   }
+
+  int64_t most_chunks() const { return 4 * target.threads; }
 
   // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
   // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
-  bool repeats_stages(UOp r) const {
-    for (UOp n : toposort(body)) {
-      if (!n->is(Op::Stage) || (n->ranges & slot_bit(r))) continue;
-      if (n == sum_stage || size(r) > 4 * target.threads) return true;
+  bool repeats_stages(UOp r, bool sums) const {
+    for (UOp n : toposort(body))
+      if (n->is(Op::Stage) && !(n->ranges & slot_bit(r)) && (n == sum_stage) == sums) return true;
+    return false;
+  }
+
+  // A loop in so few equal parts that each may pack for itself, or sweep long rows.
+  bool thread_chunks(int64_t most) {
+    for (UOp r : outputs) {
+      int64_t chunks = most;
+      while (chunks > 1 && size(r) % chunks) --chunks;
+      if (chunks < target.threads || repeats_stages(r, true)) continue;
+      Sketch trial = *this;
+      if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
+          !trial.act({Action::Thread, range_slot(r), 0, Role::Loop}))
+        continue;
+      take(trial);
+      return true;
     }
     return false;
   }
@@ -319,9 +405,7 @@ class Chooser : Sketch {
 }  // namespace
 
 std::vector<Action> choose_actions(UOp body, const Target& target) {
-  std::vector<Action> actions = Chooser(body, target).run();
-  if (flag(Flag::DEBUG) >= 3) std::fprintf(stderr, "actions: %s\n", to_string(actions).c_str());
-  return actions;
+  return Chooser(body, target).run();
 }
 
 }  // namespace mote

@@ -17,6 +17,8 @@
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
+//   stage 1 2+4 5        ranges joined by + are one axis: the stretch of memory over which they
+//                        move the read together, as an output's and a window's do
 //   stage sum 3 1        the same of the result of the kernel's only reduce
 //   bound 1              loops over rows that are kept for slot 1 end where a mask hides the rest
 //   divide 3             the sum over slot 3 is divided, not each of the weights in it, where these
@@ -43,7 +45,7 @@ struct Action {
   int slot = 0;                // of Stage and Stream: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split and Strip: the inner range's size; of Merge: its slot
   Role role = Role::Loop;      // of Split: the inner range's
-  std::vector<int> over = {};  // of Stage, and of Order all but the first
+  std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
   bool operator==(const Action&) const = default;
 };
 std::string to_string(const Action& a);
@@ -55,7 +57,10 @@ std::vector<Action> parse_actions(std::string_view text);  // User error on malf
 UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
 // What the heuristic wants for this kernel on this target.
 std::vector<Action> choose_actions(UOp body, const Target& target);
-// apply(choose_actions(...)), or the body itself under NOOPT.
-UOp optimize(UOp body, const Target& target);
+// All of them in order; empty where one is refused.
+UOp apply_all(UOp body, std::span<const Action> list, std::string* refused = nullptr);
+// What the heuristic wants, or as the flags say: none (NOOPT) or random ones (DRAW).
+std::vector<Action> default_actions(UOp body, const Target& target);
+UOp optimize(UOp body, const Target& target);  // by default_actions
 
 }  // namespace mote

@@ -1,6 +1,7 @@
 #include "optimize/sketch.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -111,12 +112,48 @@ void Sketch::take(const Sketch& trial) {
   body = trial.body;
   actions = trial.actions;
   nests = trial.nests;
+  shared = trial.shared;
   look();
 }
 
 int Sketch::split(int slot, int64_t amount, Role role) {
   const int inner = next_slot();
   return act({Action::Split, slot, amount, role}) ? inner : -1;
+}
+
+bool Sketch::cut_in_place(int slot, int64_t amount) {
+  const int inner = split(slot, amount, Role::Loop);
+  std::vector<int> nest;
+  for (UOp r : outputs) {
+    if (range_slot(r) != inner) nest.push_back(range_slot(r));
+    if (range_slot(r) == slot) nest.push_back(inner);
+  }
+  if (inner < 0 || nest.empty()) return false;
+  const std::vector<int> rest(nest.begin() + 1, nest.end());
+  return rest.empty() || act({Action::Order, nest[0], 0, Role::Loop, rest});
+}
+
+void order_reduces(Sketch& s, bool longest_inside) {
+  if (!s.sum || s.reduces.size() < 2) return;
+  UOp value = s.sum->src(0);
+  const uint64_t gate = value->is(Op::Where) ? value->src(0)->ranges : 0;
+  auto steps = [&](UOp r) {
+    int64_t sum = 0;
+    for (const Access& a : s.accesses)
+      if (!a.store && a.nest) sum += std::llabs(stride_of(a.position, r).value_or(0));
+    return std::pair((gate & slot_bit(r)) != 0, sum);
+  };
+  std::vector<UOp> nest = s.reduces;
+  std::ranges::stable_sort(nest, std::greater(), steps);
+  auto longest = std::ranges::max_element(nest, {}, Sketch::size);
+  const bool longer = Sketch::size(*longest) > Sketch::size(nest.back());
+  if (longest_inside && longer && !steps(*longest).first)
+    std::rotate(longest, longest + 1, nest.end());
+  if (nest == s.reduces) return;
+  std::vector<int> rest;
+  for (UOp r : nest)
+    if (r != nest[0]) rest.push_back(range_slot(r));
+  s.act({Action::Order, range_slot(nest[0]), 0, Role::Loop, rest});
 }
 
 }  // namespace mote

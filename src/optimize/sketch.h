@@ -9,10 +9,10 @@ struct Access {
   UOp position;   // without its gate
   bool store, gated;
   uint64_t nest;  // ranges of the reduces it stands in, and of what is around them
-  uint64_t moves;  // slots of the ranges that the position moves with
+  uint64_t moved_by;  // slots of the ranges in the position itself, not in their extents
 
   DType dtype() const { return memory->dtype; }
-  bool depends_on(UOp range) const { return moves & slot_bit(range); }
+  bool depends_on(UOp range) const { return moved_by & slot_bit(range); }
 };
 
 struct Sketch {
@@ -26,6 +26,7 @@ struct Sketch {
   // By slot, as of the last look().
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
+  int shared = -1;     // the slot of a loop that was cut for threads
   UOp sum, sum_stage;  // the only reduce, and where it is kept; empty: none, or several
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
@@ -36,6 +37,8 @@ struct Sketch {
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
+  // An output loop becomes two of which the inner one takes its place among the others.
+  bool cut_in_place(int slot, int64_t amount);
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
@@ -46,6 +49,11 @@ struct Sketch {
   void note_accesses(std::span<const UOp> order);
   void note_access(UOp memory, UOp place, bool store, uint64_t nest);
 };
+
+// The loops of the only reduce as memory lies, the longest steps outside; ranges that a gate
+// depends on before all others, so that these can be skipped; the longest one inside all others if
+// asked.
+void order_reduces(Sketch& sketch, bool longest_inside);
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.
 // False: the kernel is something else and stays as it is.

@@ -1,5 +1,6 @@
-// Staging: the reads of one memory kept over copies of some ranges.
+// Staging: the reads of one memory, or the sums, kept over copies of some ranges.
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "algebra/algebra.h"
@@ -42,84 +43,184 @@ UOp largest_alike(UOp read, const Users& users) {
 // What the copy of a range that fills a stage is: to be cut anew, but for lanes.
 Role copied_role(Role role) { return role == Role::Lane ? role : Role::Loop; }
 
-UOp the_read(UOp body, int param, uint64_t slots, std::string* refused) {
+struct Staged {
+  UOp read;   // empty: a sum is staged
+  UOp value;  // empty: refused
+};
+
+Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
   const std::vector<UOp> order = toposort(body);
   const Users users(order);
   UOp read;
   for (UOp n : order) {
     if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
-    if (is_place(n, users)) return refuse(refused, "the memory is written by this kernel");
+    if (is_place(n, users)) return {{}, refuse(refused, "the memory is written by this kernel")};
     if ((n->ranges & slots) != slots) continue;
-    if (read) return refuse(refused, text("several reads of ", param));
+    if (read) return {{}, refuse(refused, text("several reads of ", param))};
     read = n;
   }
-  if (!read) return refuse(refused, text("no read of ", param, " depends on all of these"));
-  return largest_alike(read, users);
+  if (!read) return {{}, refuse(refused, text("no read of ", param, " depends on all of these"))};
+  return {read, largest_alike(read, users)};
 }
 
-UOp the_sum(UOp body, uint64_t slots, std::string* refused) {
+Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
   UOp sum;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Reduce)) continue;
-    if (sum) return refuse(refused, "several reduces");
+    if (sum) return {{}, refuse(refused, "several reduces")};
     sum = n;
   }
-  if (!sum) return refuse(refused, "no reduce");
+  if (!sum) return {{}, refuse(refused, "no reduce")};
   if ((sum->ranges & slots) != slots)
-    return refuse(refused, "the sum does not depend on all of these");
-  return sum;
+    return {{}, refuse(refused, "the sum does not depend on all of these")};
+  return {{}, sum};
+}
+
+// One axis of a stage: a range, or several that together move a read over one stretch of memory.
+struct Axis {
+  std::vector<UOp> ranges;
+  int64_t size = 0;
+  UOp at;            // where on the axis a reader looks
+  UOp rest;          // of joined ranges: the read is at rest + step * at
+  int64_t step = 1;
+  bool joined() const { return ranges.size() > 1; }
+};
+
+// None: refused.
+std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* refused) {
+  std::vector<Axis> axes;
+  std::vector<UOp> seen;
+  if (a.over.empty()) refuse(refused, "no ranges to stage over");
+  for (int item : a.over) {
+    const int slot = item < 0 ? ~item : item;
+    UOp r = ranges.find(slot);
+    std::string why;
+    if (!r) why = text("no range of slot ", slot);
+    else if (std::ranges::count(seen, r)) why = text("slot ", slot, " twice");
+    else if (most_positions(r) == 0) why = "a size that is not constant";
+    else if (item < 0 && axes.empty()) why = "nothing to join it with";
+    if (!why.empty()) return refuse(refused, why), std::vector<Axis>();
+    seen.push_back(r);
+    if (item >= 0) axes.push_back({{}, most_positions(r), r, {}, 1});
+    axes.back().ranges.push_back(r);
+  }
+  return axes;
+}
+
+// The furthest place of a position that is linear in its ranges and starts at 0; -1: it is not.
+int64_t furthest(UOp position) {
+  int64_t far = 0;
+  std::vector<std::pair<UOp, UOp>> zeros;
+  for (UOp r : open_ranges(position)) {
+    const int64_t stride = stride_of(position, r).value_or(-1), size = most_positions(r);
+    if (stride < 0 || size == 0) return -1;
+    far += stride * (size - 1);
+    zeros.emplace_back(r, index(0));
+  }
+  return simplify(substitute(position, zeros))->is_const(0) ? far : -1;
+}
+
+// A read never leaves its memory, and where it happens it happens for all positions of the ranges
+// that are not joined: the stretch is as long as what the memory has beyond the furthest of these.
+bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
+  auto no = [&](const char* why) { return refuse(refused, why), false; };
+  if (!read) return no("sums have no ranges to join");
+  const Gated position = split_gate(read->src(1));
+  if (!position.valid->is_const(1)) return no("the read has a gate");
+  uint64_t joined = 0;
+  std::vector<int64_t> strides;
+  axis.step = 0;
+  axis.rest = position.idx;
+  for (UOp r : axis.ranges) {
+    strides.push_back(stride_of(position.idx, r).value_or(0));
+    if (!strides.back()) return no("the read is not linear in joined ranges");
+    axis.step = std::gcd(axis.step, strides.back());
+    joined |= slot_bit(r);
+    axis.rest = axis.rest + r * -strides.back();
+  }
+  axis.rest = simplify(axis.rest);
+  for (UOp r : ranges.all)
+    if (r->src(0)->ranges & ~joined) return no("the extent of a loop depends on other ranges");
+  const int64_t far = furthest(axis.rest), places = read->src(0)->ints(1) - far;
+  if (far < 0 || places < 1) return no("joined ranges do not move over one stretch of memory");
+  axis.size = (places - 1) / axis.step + 1;
+  axis.at = index(0);
+  for (size_t i = 0; i < strides.size(); ++i)
+    axis.at = axis.at + axis.ranges[i] * (strides[i] / axis.step);
+  return true;
+}
+
+// The extents of what stays outside must not depend on what is staged over.
+bool stands_outside(UOp value, std::span<const UOp> over, uint64_t slots, std::string* refused) {
+  for (UOp r : open_ranges(value)) {
+    if (std::ranges::count(over, r)) continue;
+    if (r->src(0)->ranges & slots)
+      return refuse(refused, text("the extent of range ", range_slot(r), " depends on these")),
+             false;
+    if (is_tile(range_role(r)))
+      return refuse(refused, text("the read depends on tile range ", range_slot(r), " too")), false;
+  }
+  return true;
+}
+
+UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64_t size,
+               int next_slot) {
+  UOp place = index(0), position = index(0), value = staged.value, moved = staged.read;
+  std::vector<std::pair<UOp, UOp>> copies;
+  std::vector<UOp> src{value, place};
+  int64_t step = size;
+  uint64_t joined = 0;
+  for (const Axis& axis : axes) {
+    const Role role = axis.joined() ? Role::Loop : copied_role(range_role(axis.ranges[0]));
+    UOp copy = range(next_slot++, index(axis.size), role);
+    src.push_back(copy);
+    step /= axis.size;
+    place = place + copy * step;
+    position = position + axis.at * step;
+    if (!axis.joined()) {
+      copies.emplace_back(axis.ranges[0], copy);
+      continue;
+    }
+    for (UOp r : axis.ranges) joined |= slot_bit(r);
+    moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
+  }
+  auto kept = [&](UOp of) {
+    std::pair<UOp, UOp> map[] = {{staged.read, moved}};
+    return simplify(substitute(joined ? substitute(of, map) : of, copies));
+  };
+  src[0] = kept(value);
+  // What else is made of the read may depend on joined ranges in other ways.
+  if (src[0]->ranges & joined) src[0] = kept(value = staged.read);
+  src[1] = place;
+  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
+  UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));
+  std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
+  return simplify(substitute(body, map));
 }
 
 }  // namespace
 
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  if (a.over.empty()) return refuse(refused, "no ranges to stage over");
+  std::vector<Axis> axes = axes_of(a, ranges, refused);
+  if (axes.empty()) return {};
   std::vector<UOp> over;
   uint64_t slots = 0;
-  for (int slot : a.over) {
-    UOp r = ranges.find(slot);
-    if (!r) return refuse(refused, text("no range of slot ", slot));
-    if (std::ranges::count(over, r)) return refuse(refused, text("slot ", slot, " twice"));
-    if (most_positions(r) == 0) return refuse(refused, "a size that is not constant");
-    over.push_back(r);
-    slots |= slot_bit(r);
-  }
-  UOp value = a.slot == Action::kSum ? the_sum(body, slots, refused)
-                                     : the_read(body, a.slot, slots, refused);
-  if (!value) return {};
-  for (UOp r : open_ranges(value)) {
-    if (std::ranges::count(over, r)) continue;
-    if (r->src(0)->ranges & slots)
-      return refuse(refused, text("the extent of range ", range_slot(r), " depends on these"));
-    if (is_tile(range_role(r)))
-      return refuse(refused, text("the read depends on tile range ", range_slot(r), " too"));
-  }
-  if (ranges.next_slot + static_cast<int>(over.size()) > kSlots)
+  for (const Axis& axis : axes)
+    for (UOp r : axis.ranges) over.push_back(r), slots |= slot_bit(r);
+  const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
+                                               : the_read(body, a.slot, slots, refused);
+  if (!staged.value || !stands_outside(staged.value, over, slots, refused)) return {};
+  if (ranges.next_slot + static_cast<int>(axes.size()) > kSlots)
     return refuse(refused, "too many ranges");
-
+  if (std::ranges::count_if(axes, &Axis::joined) > 1)
+    return refuse(refused, "one axis of joined ranges at most");
   int64_t size = 1;
-  for (UOp r : over) {
-    size *= most_positions(r);
+  for (Axis& axis : axes) {
+    if (axis.joined() && !measure(axis, staged.read, ranges, refused)) return {};
+    size *= axis.size;
     if (size > kMostElements) return refuse(refused, "too much memory");
   }
-  UOp place = index(0), position = index(0);
-  std::vector<std::pair<UOp, UOp>> copies;
-  int64_t step = size;
-  for (size_t i = 0; i < over.size(); ++i) {
-    const int64_t positions = most_positions(over[i]);
-    UOp copy = range(ranges.next_slot + static_cast<int>(i), index(positions),
-                     copied_role(range_role(over[i])));
-    copies.emplace_back(over[i], copy);
-    step /= positions;
-    place = place + copy * step;
-    position = position + over[i] * step;
-  }
-  std::vector<UOp> src{substitute(value, copies), place};
-  for (auto& [from, to] : copies) src.push_back(to);
-  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
-  UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));
-  std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
-  return simplify(substitute(body, map));
+  return with_stage(body, staged, axes, size, ranges.next_slot);
 }
 
 }  // namespace mote

@@ -22,6 +22,10 @@ struct Form {
 
 bool is_loop(UOp u) { return u->is(Op::Range) && !is_tile(range_role(u)); }
 bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && !is_loop(u)); }
+// A loop that is run once or not at all.
+bool is_branch(UOp u) {
+  return range_role(u) != Role::Thread && !is_const(u->src(0)) && u->src(0)->hi <= 1;
+}
 UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
 
 // Bools are a lattice, whatever the op is called.
@@ -101,6 +105,18 @@ class Expander {
     return -1;
   }
 
+  // The axis of two neighbours where lanes step over two; -1: none.
+  int paired_axis(const Access& a, TileSet open) {
+    if (!is_vector(open) || !a.lane_step_known || a.lane_step != 2) return -1;
+    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
+    const Steps& steps = tiles_.steps(a.position);
+    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
+      const int t = std::countr_zero(rest);
+      if (steps.of(t) == 1 && tiles_.extent(t) == 2) return t;
+    }
+    return -1;
+  }
+
   // ---- what is needed, from the last statement to the first
 
   void need(UOp u, TileSet open, int lanes) {
@@ -143,8 +159,9 @@ class Expander {
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
     Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
-    const bool whole = is_contiguous(a) || transposed_axis(a, tiles_.of(u)) >= 0 ||
-                       transposed_axis(without_gate(a), tiles_.of(u)) >= 0;
+    const TileSet all = tiles_.of(u);
+    const bool whole = is_contiguous(a) || paired_axis(a, all) >= 0 ||
+                       transposed_axis(a, all) >= 0 || transposed_axis(without_gate(a), all) >= 0;
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
@@ -232,7 +249,7 @@ class Expander {
   }
 
   void write_alu(UOp u, Form& f) {
-    const bool exact = is_exact(u);
+    const bool exact = is_exact(u) || is_float(u->dtype);
     std::vector<Value> src(u->nsrc);
     Point at = tiles_.origin();
     do {
@@ -258,6 +275,8 @@ class Expander {
   }
 
   Value fold_lanes(Op op, Value v) {
+    if (v.dtype == DType::boolean && (bool_op(op) == Op::And || bool_op(op) == Op::Or))
+      return writer_.fold(bool_op(op), v);
     while (v.lanes > 1) {
       const int half = v.lanes / 2;
       Value halves[] = {writer_.slice(v, 0, half), writer_.slice(v, half, half)};
@@ -369,8 +388,62 @@ class Expander {
     });
   }
 
+  // ---- pairs: element 2 l + t of a stretch of two vectors is lane l at position t
+
+  template <class From>
+  Value picked(const Value& a, const Value& b, const From& from) {
+    std::vector<int> lanes;
+    for (int l = 0; l < a.lanes; ++l) lanes.push_back(from(l));
+    return writer_.shuffle(a, b, lanes);
+  }
+
+  // Calls step for each of the two vectors of every pair, `at` being the pair's first position.
+  template <class Step>
+  void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
+    Point at = tiles_.origin();
+    std::vector<std::string> addresses;
+    do {
+      const std::optional<Value> gate = gate_value(a, at);
+      Place there = place(a, at, {}, addresses);
+      for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
+        std::optional<Value> one = gate;
+        if (gate && gate->lanes > 1)
+          one = picked(*gate, *gate, [&](int l) { return (v * a.lanes + l) / 2; });
+        step(at, v, there, one ? &*one : nullptr);
+      }
+    } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
+  }
+
+  void load_pairs(const Access& a, int axis, Form& f) {
+    f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
+    Value first;
+    for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value loaded = writer_.load(there, a.lanes, gate);
+      if (v == 0) {
+        first = loaded;
+        return;
+      }
+      for (int t = 0; t < 2; ++t, ++at[static_cast<size_t>(axis)])
+        f.values[static_cast<size_t>(tiles_.rank(f.open, at))] =
+            picked(first, loaded, [&](int l) { return 2 * l + t; });
+    });
+  }
+
+  void store_pairs(const Access& a, int axis, UOp u) {
+    for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
+      const Value even = whole_value(u->src(1), at, a.lanes);
+      ++at[static_cast<size_t>(axis)];
+      const Value odd = whole_value(u->src(1), at, a.lanes);
+      writer_.store(there, picked(even, odd, [&](int l) {
+                      const int element = v * a.lanes + l;
+                      return element % 2 * a.lanes + element / 2;
+                    }), gate);
+    });
+  }
+
   void write_load(UOp u, Form& f) {
     const Access a = access(u, u->src(0), gate_of(u, 1));
+    if (const int axis = paired_axis(a, f.open); axis >= 0) return load_pairs(a, axis, f);
     if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
@@ -408,7 +481,7 @@ class Expander {
     std::optional<Value> sum;
     Point at = tiles_.origin();
     do {
-      Value one = writer_.all(whole_value(gate, at, tiles_.lanes(set)));
+      Value one = writer_.fold(Op::And, whole_value(gate, at, tiles_.lanes(set)));
       Value pair[] = {sum.value_or(one), one};
       sum = sum ? alu(Op::And, DType::boolean, pair, false) : one;
     } while (tiles_.advance(set, at));
@@ -417,6 +490,7 @@ class Expander {
 
   void write_to_memory(UOp u, const Access& a) {
     const TileSet all = tiles_.of(u);
+    if (const int axis = paired_axis(a, all); axis >= 0) return store_pairs(a, axis, u);
     if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
@@ -488,6 +562,11 @@ class Expander {
     UOp extent = range->src(0);
     Value end = value(extent, 0, tiles_.origin(), 1);
     Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
+    if (is_branch(range)) {
+      Value pair[] = {begin, end};
+      writer_.open_if(alu(Op::Lt, DType::boolean, pair, false));
+      return define(range, begin);
+    }
     define(range, writer_.open_loop(slot, begin, end, extent->lo < 1));
   }
 
@@ -496,7 +575,8 @@ class Expander {
       if (!is_loop(end->src(i))) continue;
       ensure(!open_.empty() && open_.back() == end->src(i), "render: loops close in another order");
       open_.pop_back();
-      writer_.close_loop();
+      if (is_branch(end->src(i))) writer_.close_if();
+      else writer_.close_loop();
     }
   }
 

@@ -5,7 +5,8 @@
 // linear in, and constant offsets make up for it. If the lane is among the ranges expanded, the
 // registers are vectors. Values nobody needs are not written. Memory whose lanes lie apart, in a
 // tile with another axis along which it is contiguous, is accessed along that axis, and the
-// registers are transposed by shuffles.
+// registers are transposed by shuffles. Where lanes step over two, in a tile with both neighbours,
+// two vectors are loaded or stored and taken apart or put together.
 #pragma once
 #include <optional>
 #include <span>
@@ -45,7 +46,8 @@ class Writer {
   virtual Value join(std::span<const Value> elements) = 0;
   // Lane l of the result is lane from[l] of a, or from[l] - lanes of b.
   virtual Value shuffle(const Value& a, const Value& b, std::span<const int> from) = 0;
-  // Sources and result have the same lanes. exact: integer arithmetic that does not wrap.
+  // Sources and result have the same lanes. exact: integer arithmetic that does not wrap,
+  // a sum of floats that is not fused with a product.
   virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
 
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
@@ -53,9 +55,9 @@ class Writer {
   virtual Value open_loop(int slot, const Value& begin, const Value& end, bool may_be_empty) = 0;
   virtual Value open_thread_loop(int slot, DType dtype) = 0;
   virtual void close_loop() = 0;
-  virtual Value all(const Value& bools) = 0;  // one bool: every lane is true
+  virtual Value fold(Op op, const Value& bools) = 0;  // one bool: And or Or of all lanes
   virtual void open_if(const Value& condition) = 0;
-  virtual void open_else() = 0;
+  virtual void open_else() = 0;  // may be left out
   virtual void close_if() = 0;
 
   virtual void declare_register(const std::string& name, DType dtype, int lanes) = 0;

@@ -178,6 +178,40 @@ TEST_SUITE("lowered") {
   }
 
   // A gradient of a window: where the window does not reach nothing is added.
+  TEST_CASE("lanes over every other element: neighbours in two vectors") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(21), Role::Loop), j = range(1, index(2), Role::Loop);
+          UOp a = read(param(1, DType::f32, 42), i * 2 + j), b = read(param(2, DType::f32, 21), i);
+          return kernel(param(0, DType::f32, 42), i * 2 + j, a * b, {i, j});
+        },
+        {"split 1 2 upcast; split 0 8 lane", "split 1 2 upcast; split 0 4 lane"});
+    check_kernel(
+        [] {
+          UOp i = range(0, index(16), Role::Loop), j = range(1, index(2), Role::Reduce);
+          return kernel(param(0, DType::f32, 16), i,
+                        sum(read(param(1, DType::f32, 32), i * 2 + j), {j}), {i});
+        },
+        {"split 1 2 unroll; split 0 8 lane", "split 1 2 upcast; split 0 16 lane"});
+  }
+
+  // out[n, x] = sum over o and k of dy[n, o, x - k] * w[o, k] where x - k is inside.
+  TEST_CASE("windows that overlap, packed as the stretch of memory they move over") {
+    check_kernel(
+        [] {
+          UOp n = range(0, index(4), Role::Loop), x = range(1, index(7), Role::Loop),
+              k = range(2, index(3), Role::Reduce), o = range(3, index(6), Role::Reduce);
+          UOp inside = logical_not(lt(x, k)) & lt(x, k + 5);
+          UOp place = where(inside, (n * 6 + o) * 5 + x + k * -1, invalid());
+          UOp product = read(param(1, DType::f32, 120), place) *
+                        read(param(2, DType::f32, 18), o * 3 + k);
+          UOp value = where(inside, product, constant(DType::f32, 0));
+          return kernel(param(0, DType::f32, 28), n * 7 + x, sum(value, {k, o}), {n, x});
+        },
+        {"skip 3; stage 1 1+2 3", "skip 3; split 0 4 upcast; stage 1 1+2 3 4; split 7 4 upcast",
+         "skip 3; split 0 2 loop; stage sum 1 4; stage 1 5+2 3 6"});
+  }
+
   TEST_CASE("a gated sum whose loop is skipped, kept along other lanes and copied") {
     check_kernel(
         [] {
@@ -252,5 +286,24 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 50), i, where(lt(a, b), divided, half) + at, {i});
         },
         {"split 0 8 lane", "split 0 2 lane; split 0 3 upcast"});
+  }
+
+  // Two choices by one condition, one by another and one that needs the first, in a sum.
+  TEST_CASE("what is hardly ever needed stands behind a branch") {
+    check_kernel(
+        [] {
+          UOp i = range(0, index(24), Role::Loop), k = range(1, index(20), Role::Reduce);
+          auto number = [](double v) { return constant(DType::f32, v); };
+          UOp a = read(param(1, DType::f32, 480), i * 20 + k);
+          UOp b = read(param(2, DType::f32, 24), i);
+          UOp rare = lt(a, number(-4)), shared = (a + number(3)) * a;
+          UOp first = where_rarely(rare, shared * number(2), a);
+          UOp second = where_rarely(rare, shared + b * b, b);
+          UOp other = where_rarely(lt(number(4), b), b * b * a, a);
+          UOp after = where_rarely(rare, first * first, second);
+          return kernel(param(0, DType::f32, 24), i, sum(first + second + other + after, {k}), {i});
+        },
+        {"split 1 4 lane", "split 0 8 lane", "split 0 16 lane; split 1 5 unroll",
+         "split 0 2 upcast; split 1 4 lane"});
   }
 }

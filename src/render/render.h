@@ -7,8 +7,8 @@
 //
 // Both renderers share one expansion (expand.h) and compute the same values:
 //  - Integers wrap; shifts, divisions, float-to-int conversions are plain: lower/ made them safe.
-//  - Floats are IEEE, op by op. Where the target has FMA, an f32 or f64 Add may fuse with a
-//    Mul. MulAdd always rounds once.
+//  - Floats are IEEE, op by op. Where the target has FMA, the f32 or f64 sum of a Reduce over
+//    registers may fuse with a Mul (in C any Add may). MulAdd always rounds once.
 //  - Max and Min give NaN if either operand is; of two zeros, either.
 //  - Reduce over registers folds in ascending order of their positions, row-major by range slot,
 //    and then the lanes as a tree: lane i with lane i + n/2 for n = lanes, lanes/2, ... 2.

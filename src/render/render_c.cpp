@@ -193,10 +193,11 @@ class CWriter : public Writer {
     line("}");
   }
 
-  Value all(const Value& v) override {
+  Value fold(Op op, const Value& v) override {
     if (v.lanes == 1) return v;
+    const char* between = op == Op::And ? " & " : " | ";
     std::string whole;
-    for (int l = 0; l < v.lanes; ++l) whole += text(l ? " & " : "", gate_lane(v, l));
+    for (int l = 0; l < v.lanes; ++l) whole += text(l ? between : "", gate_lane(v, l));
     return define(DType::boolean, 1, "(", whole, ") != 0");
   }
   void open_if(const Value& c) override {

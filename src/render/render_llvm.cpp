@@ -171,9 +171,10 @@ class LlvmWriter : public Writer {
     const char* flag = "";
     if (op == Op::Add || op == Op::Mul) {
       // Narrow floats are rounded after each op; fusing them would show.
-      if (fma_ && (dtype == DType::f32 || dtype == DType::f64)) flag = " contract";
+      const bool fuses = fma_ && (op == Op::Mul || !exact);
+      if (fuses && (dtype == DType::f32 || dtype == DType::f64)) flag = " contract";
       // Lets addresses absorb constants across sign extension.
-      if (exact && is_signed(dtype)) flag = " nsw";
+      if (exact && is_int(dtype) && is_signed(dtype)) flag = " nsw";
     }
     return define(dtype, a.lanes, instruction(op, a.dtype), flag, " ", typed(a), ", ", src[1].text);
   }
@@ -220,25 +221,28 @@ class LlvmWriter : public Writer {
     start_block(text("done", l.id));
   }
 
-  Value all(const Value& v) override {
+  Value fold(Op op, const Value& v) override {
     if (v.lanes == 1) return v;
-    const std::string f = "llvm.vector.reduce.and." + suffix(DType::boolean, v.lanes);
+    const char* word = op == Op::And ? "and" : "or";
+    const std::string f = text("llvm.vector.reduce.", word, ".", suffix(DType::boolean, v.lanes));
     declare(text("i1 @", f, "(", type(v), ")"));
     return define(DType::boolean, 1, "call i1 @", f, "(", typed(v), ")");
   }
   void open_if(const Value& c) override {
     const int id = ++gates_made_;
-    ifs_.push_back(id);
+    ifs_.push_back({id, false});
     line("br i1 ", c.text, ", label %then", id, ", label %else", id);
     start_block(text("then", id));
   }
   void open_else() override {
-    line("br label %both", ifs_.back());
-    start_block(text("else", ifs_.back()));
+    ifs_.back().has_else = true;
+    line("br label %both", ifs_.back().id);
+    start_block(text("else", ifs_.back().id));
   }
   void close_if() override {
-    line("br label %both", ifs_.back());
-    start_block(text("both", ifs_.back()));
+    if (!ifs_.back().has_else) open_else();
+    line("br label %both", ifs_.back().id);
+    start_block(text("both", ifs_.back().id));
     ifs_.pop_back();
   }
 
@@ -328,6 +332,11 @@ class LlvmWriter : public Writer {
     Value position;
     std::string begin, end, before;
     size_t phi_at;  // where the phi goes once the last block of the body is known
+  };
+
+  struct Branch {
+    int id;
+    bool has_else;
   };
 
   template <class... A>
@@ -451,7 +460,7 @@ class LlvmWriter : public Writer {
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;
   std::vector<Loop> open_;
-  std::vector<int> ifs_;
+  std::vector<Branch> ifs_;
   std::set<int> slots_;
   std::set<std::string> declarations_;
 };

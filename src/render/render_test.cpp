@@ -87,8 +87,9 @@ struct Draft {
     UOp start = set(acc, constant(DType::f32, 0.0));
     UOp m = value(i * rows + row), n = value(j * (columns * 16) + column * 16 + lane);
     UOp k = loop(2, K, Role::Reduce);
-    UOp product = load(1, DType::f32, m * K + k) * load(2, DType::f32, k * N + n);
-    UOp update = set(acc, get(acc, start) + product);
+    UOp a = load(1, DType::f32, m * K + k), b = load(2, DType::f32, k * N + n);
+    UOp next = value(make(Op::MulAdd, DType::f32, {a, b, get(acc, start)}));
+    UOp update = set(acc, next);
     end(k);
     store(0, m * N + n, get(acc, update));
     end(j);
@@ -395,7 +396,7 @@ TEST_SUITE("render") {
     const std::string ir_text = render_llvm(d.program, wide_target());
     auto count = [&](const char* what) { return occurrences(ir_text, what); };
     CHECK(count("alloca <16 x float>") == 8);
-    CHECK(count("fmul contract <16 x float>") == 8);
+    CHECK(count("call <16 x float> @llvm.fma") == 8);
     CHECK(count("load <16 x float>, ptr %a") == 2);  // of b; shared by the rows
     CHECK(count("load float") == 4);                 // of a; splat
     CHECK(count("shufflevector") == 4);

@@ -81,6 +81,7 @@ class Cpu : public Device {
  public:
   explicit Cpu(std::string name) : Device(std::move(name), cpu_target()), c_target_(target_) {
     c_target_.dtypes &= ~(1u << static_cast<int>(DType::f16));  // C has no portable name for it
+    c_target_.fuses_itself = true;  // lane by lane a call is no match for -ffp-contract
     if (int64_t n = flag(Flag::THREADS)) set_thread_count(static_cast<int>(n));
   }
 
@@ -96,9 +97,11 @@ class Cpu : public Device {
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
                              : llvm_version() + describe(*host);
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
-    if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
+    const bool keep = flag(Flag::CACHE);
+    if (keep)
+      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
     std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
-    compile_cache().put(key, object);
+    if (keep) compile_cache().put(key, object);
     return std::make_unique<CpuCode>(object, p);
   }
 

@@ -5,6 +5,12 @@
 
 namespace mote {
 
+UOp continued(UOp reduce) {
+  UOp at = reduce->src(0);
+  while (has(at->op, Movement)) at = at->src(0);
+  return at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) ? at : UOp();
+}
+
 namespace {
 
 constexpr int kCurveOps = 16;  // that an exp and the like become, in the mean
@@ -13,13 +19,6 @@ struct Load {
   int size = 0;                 // ops when everything below is fused (shared parts counted again)
   std::span<const uint32_t> leaves;  // distinct buffers read, by node id, sorted
 };
-
-// The reduce whose sum a reduce continues: the two become one loop nest.
-UOp continued(UOp reduce) {
-  UOp at = reduce->src(0);
-  while (has(at->op, Movement)) at = at->src(0);
-  return at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) ? at : UOp();
-}
 
 // The reduce whose elements a cast makes shorter.
 UOp narrowed_by(UOp cast) {

@@ -29,33 +29,65 @@ double fold_count(UOp reduce) {
   return out == 0 ? 0 : in / out;
 }
 
-Cost Costs::weigh(UOp n, const Bounds& bounds, const Target& target) const {
+// Whether readers find the value in memory, as far as can be told before all is decided.
+static bool will_be_stored(UOp n, const Bounds& bounds) {
+  return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > 16);
+}
+
+void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {
+  const Part read[] = {{s->id, {target.load_cost, count(s) * size_of(s->dtype)}}};
+  const std::span<const Part> more = will_be_stored(s, bounds) ? read : parts_[s->id];
+  union_.clear();
+  std::ranges::set_union(joined_, more, std::back_inserter(union_), {}, &Part::id, &Part::id);
+  std::swap(joined_, union_);
+}
+
+// The cost of n is that of the parts joined so far and its own; `whole`: it is one part from here.
+void Costs::keep(UOp n, bool whole, Cost alone) {
+  constexpr size_t kMostParts = 32;
+  Cost all = alone;
+  for (const Part& p : joined_) all.each += p.cost.each, all.bytes += p.cost.bytes;
+  by_id_[n->id] = all;
+  if (whole || joined_.size() >= kMostParts) joined_.assign(1, {n->id, all});
+  else if (alone.each > 0)
+    joined_.insert(std::ranges::upper_bound(joined_, n->id, {}, &Part::id), {n->id, alone});
+  parts_[n->id] = lists_.keep(joined_);
+}
+
+void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
+  joined_.clear();
   if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy))
-    return {target.load_cost, count(n) * size_of(n->dtype)};
-  Cost c;
-  for (Node* s : n->src()) {
-    if (!s->shape) continue;
-    bool stored = bounds.forced[s->id] || (s->op == Op::Reduce && fold_count(UOp(s)) > 16);
-    c.each += stored ? target.load_cost : by_id_[s->id].each;
-    c.bytes += stored ? count(UOp(s)) * size_of(s->dtype) : by_id_[s->id].bytes;
-  }
+    return keep(n, true, {target.load_cost, count(n) * size_of(n->dtype)});
+  for (Node* s : n->src())
+    if (s->shape) add_parts(UOp(s), bounds, target);
+  double each = 0, bytes = 0;
+  for (const Part& p : joined_) each += p.cost.each, bytes += p.cost.bytes;
+  auto as_whole = [&](double whole_each, double whole_bytes) {
+    joined_.clear();
+    keep(n, true, {whole_each, whole_bytes});
+  };
+  if (n->is(Op::Reduce)) return as_whole(fold_count(n) * (each + 1), bytes);
   // Of a part of a buffer, only that part is read.
-  if (n->is(Op::Shrink) && is_leaf(n)) c.bytes = std::min(c.bytes, count(n) * size_of(n->dtype));
-  // What is repeated a lot will be stored before it is repeated.
-  if (n->is(Op::Expand) && n->src(0)->shape->count() > 0) {
-    double more = count(n) / count(n->src(0)) - 1;
-    if (more * c.each > 2 * size_of(n->dtype) * target.byte_cost) c.each = target.load_cost;
+  if (n->is(Op::Shrink) && is_leaf(n))
+    return as_whole(each, std::min(bytes, count(n) * size_of(n->dtype)));
+  if (n->is(Op::Expand)) {
+    // What is repeated a lot will be stored before it is repeated.
+    const double more = n->src(0)->shape->count() ? count(n) / count(n->src(0)) - 1 : 0;
+    if (more * each > 2 * size_of(n->dtype) * target.byte_cost)
+      return as_whole(target.load_cost, bytes);
+  } else if (has(n->op, Movement) && !n->is(Op::Reshape)) {
+    return as_whole(each, bytes);  // at another place it is evaluated again
   }
-  if (n->is(Op::Reduce)) c.each = fold_count(n) * (c.each + 1);
-  else if (has(n->op, Alu)) c.each += has(n->op, Curve) ? target.curve_cost : 1;
-  return c;
+  const double own = !has(n->op, Alu) ? 0 : has(n->op, Curve) ? target.curve_cost : 1;
+  keep(n, false, {own, 0});
 }
 
 Costs::Costs(std::span<const UOp> order, const Bounds& bounds, const Target& target) {
   by_id_.resize(arena().size());
+  parts_.resize(arena().size());
   for (UOp n : order) {
     if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
-    if (n->shape) by_id_[n->id] = weigh(n, bounds, target);
+    if (n->shape) weigh(n, bounds, target);
   }
 }
 

@@ -13,7 +13,8 @@ struct Cost {
   double bytes = 0;  // of the distinct buffers below
 };
 
-// Built once, sources first, from what a node's sources cost.
+// Built once, sources first, from what a node's sources cost. What several sources share is counted
+// once, where they ask for it at the same place.
 class Costs {
  public:
   Costs() = default;
@@ -23,9 +24,19 @@ class Costs {
   bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }
 
  private:
-  Cost weigh(UOp n, const Bounds& bounds, const Target& target) const;
+  // One node of an expression, alone: an operation, a read, or a whole that is not looked into.
+  struct Part {
+    uint32_t id = 0;
+    Cost cost;
+  };
+  void weigh(UOp n, const Bounds& bounds, const Target& target);
+  void add_parts(UOp source, const Bounds& bounds, const Target& target);
+  void keep(UOp n, bool whole, Cost alone);
 
   std::vector<Cost> by_id_;
+  std::vector<std::span<const Part>> parts_;  // by node id: of one element's evaluation, by id
+  std::vector<Part> joined_, union_;          // of the node being weighed, kept warm
+  Lists lists_;
   std::unordered_set<const Node*> in_closed_form_;
 };
 

@@ -1,6 +1,8 @@
 // Temporaries with disjoint lifetimes share memory: greedy best fit, long lives and large ones
 // first.
 #include <algorithm>
+#include <functional>
+#include <span>
 
 #include "schedule/schedule.h"
 
@@ -158,20 +160,38 @@ class Placed {
   static bool by_offset(const Stay& a, const Stay& b) { return a.offset < b.offset; }
 };
 
-// Long lives first: the short ones fit into what is free for a while.
+struct Places {
+  std::vector<int64_t> offsets;  // in the order of lives
+  int64_t end = 0;
+};
+
+Places place(std::span<const Life> lives) {
+  Placed placed;
+  Places out;
+  for (const Life& life : lives) {
+    out.offsets.push_back(placed.best_offset(life));
+    placed.add(life, out.offsets.back());
+    out.end = std::max(out.end, out.offsets.back() + life.bytes);
+  }
+  return out;
+}
+
+// Long lives first: the short ones fit into what is free for a while. Of few lives the large ones
+// first, if that takes less.
 void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
-  std::ranges::stable_sort(lives, [](const Life& a, const Life& b) {
-    return is_short(a) != is_short(b) ? is_short(b) : a.bytes > b.bytes;
-  });
+  constexpr size_t kFew = 512;
   for (const Life& life : lives)
     plan.unplanned_bytes = size_add(plan.unplanned_bytes, life.bytes);
-  Placed placed;
-  for (const Life& life : lives) {
-    const int64_t offset = placed.best_offset(life);
-    placed.add(life, offset);
-    plan.buffers[static_cast<size_t>(life.buffer)].offset = offset;
-    arena = std::max(arena, offset + life.bytes);
-  }
+  std::ranges::stable_sort(lives, std::greater(), &Life::bytes);
+  Places best;
+  std::vector<Life> order = lives;
+  if (lives.size() <= kFew) best = place(lives);
+  std::ranges::stable_partition(lives, [](const Life& life) { return !is_short(life); });
+  if (Places other = place(lives); best.offsets.empty() || other.end < best.end)
+    best = std::move(other), order = std::move(lives);
+  for (size_t i = 0; i < order.size(); ++i)
+    plan.buffers[static_cast<size_t>(order[i].buffer)].offset = best.offsets[i];
+  arena = best.end;
 }
 
 }  // namespace

@@ -145,6 +145,27 @@ class Assigner {
            fits(reads_with(k, n).size() + k.writes + k.kept + 1);
   }
 
+  // Far more products are summed than elements are read: registers and caches must be shared out to
+  // all its loops together.
+  bool sums_products(UOp n) const {
+    if (!n->is(Op::Reduce)) return false;
+    UOp sum = n;
+    while (UOp inner = continued(sum)) sum = inner;
+    const double products = count(sum->src(0));
+    return products > target_.launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
+  }
+
+  // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
+  // tiled: a sum of products beside loops that are not its own. What keeps rows has nests that are
+  // tiled each by itself.
+  bool disturbs(UOp n, const Request& r) const {
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+    if (k.kept || r.folded_by == static_cast<Op>(n->ints(0))) return false;
+    if (!sums_products(n)) return k.sums_products;
+    const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
+    return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
+  }
+
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
   // that the optimiser could not tile.
   bool reduce_wants_own_kernel(UOp n, const Entry& e) const {
@@ -152,9 +173,10 @@ class Assigner {
     if (work < target_.launch_cost) return false;
     for (const Request& r : e.requests) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
+      if (disturbs(n, r)) return true;
       bool merges = r.folded_by == static_cast<Op>(n->ints(0));
       if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
-      if (elements < 4 * target_.threads && iterations(r) > elements && !merges) return true;
+      if (elements < target_.pieces && iterations(r) > elements && !merges) return true;
     }
     return false;
   }
@@ -458,6 +480,7 @@ class Assigner {
       if (!fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
+      if (n->is(Op::Reduce) && disturbs(n, r)) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;
@@ -592,6 +615,7 @@ class Assigner {
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
+      kernel_of(r).sums_products |= sums_products(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = static_cast<Op>(n->ints(0));
       asked.scope = hoisted_scope(r);

@@ -103,6 +103,7 @@ struct KernelDraft {
   int next_slot = 0;
   std::vector<int64_t> extents;   // by slot
   uint64_t reduce_slots = 0;
+  bool sums_products = false;     // the loops are to be tiled for one such sum
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
@@ -204,6 +205,8 @@ struct Under {
 Under under(UOp node);
 // Whether it is a buffer or movement of one.
 bool is_leaf(UOp value);
+// The reduce whose fold a reduce continues: the two become one loop nest. Empty: none.
+UOp continued(UOp reduce);
 // Whether it is a cast to a longer dtype: what is below is the cheaper one to store.
 bool widens(UOp n);
 // Whether all who use the value that a Store writes can find it in the buffer.

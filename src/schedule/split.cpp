@@ -17,7 +17,7 @@ UOp split(UOp n, UOp value, const Target& target) {
   if (value->shape->symbolic) return {};
   double out = static_cast<double>(n->shape->count());
   double in = static_cast<double>(value->shape->count());
-  if (out == 0 || out >= 4 * target.threads || in < target.launch_cost) return {};
+  if (out == 0 || out >= target.pieces || in < target.launch_cost) return {};
   std::vector<int64_t> sizes = value->shape->sizes();
   int64_t axis = -1;
   for (size_t i = 1; i < n->ints().size(); ++i)

@@ -161,8 +161,23 @@ Tensor with_step(const Tensor& t, int64_t axis, int64_t begin, int64_t count, in
   return make_view(t, every_nth(chain, axis, begin, count, step), strides);
 }
 
+// Windows that touch but do not overlap, as a reshape, which is its own way back.
+static Ref cut_in_windows(const Ref& r, int64_t axis, int64_t kernel) {
+  auto a = static_cast<size_t>(axis);
+  const int64_t count = r->shape->dims[a].size / kernel;
+  std::vector<Extent> bounds = whole(r->shape->dims);
+  bounds[a] = {0, count * kernel};
+  Ref run = prim::shrink(r, bounds);
+  std::vector<Dim> dims = run->shape->dims;
+  dims[a] = count;
+  dims.insert(dims.begin() + axis + 1, kernel);
+  return prim::reshape(run, dims);
+}
+
 // (.., size, ..) to (.., windows, places in a window, ..).
 Ref window_axis(const Ref& r, int64_t axis, int64_t kernel, int64_t stride, int64_t dilation) {
+  if (kernel == stride && dilation == 1 && !r->shape->dims[static_cast<size_t>(axis)].is_symbolic())
+    return cut_in_windows(r, axis, kernel);
   std::vector<int64_t> order = range_of(r->shape->rank());
   order.insert(order.begin() + axis + 1, r->shape->rank());
   return prim::permute(prim::window(r, axis, kernel, stride, dilation), order);

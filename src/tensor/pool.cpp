@@ -56,6 +56,28 @@ Tensor seen_through(const Tensor& x, const Windows& w, Number fill) {
   return make_value(seen, x).flatten(-spatial, -1);
 }
 
+// What each window sees, and the axes of positions within it. Windows that touch stay where they
+// are in memory: only their axes are cut.
+struct Seen {
+  Tensor values;
+  Numbers inside;
+};
+Seen seen_in_place(const Tensor& x, const Windows& w, Number fill) {
+  const bool touching = w.kernel == w.stride && std::ranges::all_of(w.dilation, [](int64_t d) {
+                          return d == 1;
+                        });
+  if (!touching) return {seen_through(x, w, fill), {-1}};
+  Ref cut = node_of(x.pad(pad_list(w), "constant", fill));
+  Numbers inside;
+  const auto spatial = static_cast<int64_t>(w.kernel.size());
+  for (int64_t i = 0; i < spatial; ++i) {
+    const int64_t axis = cut->shape->rank() - spatial + i, size = w.kernel[static_cast<size_t>(i)];
+    cut = window_axis(cut, axis, size, size, 1);
+    inside.push_back(axis + 1);
+  }
+  return {make_value(cut, x), inside};
+}
+
 Number lowest(DType d) {
   if (is_float(d)) return -std::numeric_limits<double>::infinity();
   return row(d).lo;
@@ -66,7 +88,8 @@ Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y;
 Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
   Tensor x = batched(t, spatial);
   Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-  return unbatched(seen_through(x, w, lowest(x.dtype())).amax(-1), t.dim() == spatial + 1);
+  const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
+  return unbatched(seen.values.amax(seen.inside), t.dim() == spatial + 1);
 }
 
 // The first of equal values, by its position in the unpadded plane.
@@ -104,7 +127,8 @@ Tensor avg_pool(const Tensor& t, const Ints& kernel, const AvgPoolOptions& o, in
   expect(t.is_floating_point(), "needs a float tensor, got ", t.dtype());
   Tensor x = batched(t, spatial).to(accumulator(t.dtype()));
   Windows w = pool_windows(x, kernel, o.stride, o.padding, 1, o.ceil_mode);
-  Tensor sum = seen_through(x, w, 0).sum(-1);
+  const Seen seen = seen_in_place(x, w, 0);
+  Tensor sum = seen.values.sum(seen.inside);
   int64_t all = 1;
   for (int64_t k : w.kernel) all *= k;
   bool even =

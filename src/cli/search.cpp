@@ -1,0 +1,31 @@
+// `mote search`: what searches found, as files.
+#include <mote/search.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+
+namespace mote {
+
+namespace {
+
+int run_search(const Words& words) {
+  const bool in = words.operand(0) == "import";
+  const std::string& path = words.operand(1);
+  const int64_t lines = in ? import_searched(path) : export_searched(path);
+  std::printf("%lld kernels %s %s\n", static_cast<long long>(lines),
+              in ? "read from" : "written to", path.c_str());
+  return 0;
+}
+
+constexpr char more[] =
+    "Loops that searches found for kernels (BEAM=n, search(), `mote bench cpu --search`) are\n"
+    "remembered beside the compile cache. export writes them to a file, import adds a file's to\n"
+    "them: a program can be shipped with what was found for it. docs/search.md says more.\n";
+
+}  // namespace
+
+const Command search_command = {
+    "search", "export|import FILE", "searched kernels to and from a file", {}, run_search, more};
+
+}  // namespace mote

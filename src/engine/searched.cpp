@@ -1,0 +1,195 @@
+#include "engine/searched.h"
+
+#include <fcntl.h>
+#include <mote/search.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "base/build_id.h"
+#include "base/error.h"
+#include "base/flags.h"
+#include "base/hash.h"
+#include "engine/realize.h"
+#include "runtime/disk_cache.h"
+
+namespace mote {
+
+namespace {
+
+constexpr std::string_view kFirstLine = "mote searched actions 1";
+
+std::string hex(uint64_t word) {
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(word));
+  return out;
+}
+
+using Name = std::pair<std::string, std::string>;  // kernel, device
+struct Table {
+  std::mutex mutex;
+  bool read = false;  // the file of this build
+  std::map<Name, Found> found;
+};
+Table& table() {
+  static auto* t = new Table;
+  return *t;
+}
+
+std::string file_of_build() {
+  if (!compile_cache().usable()) return "";
+  return text(compile_cache().dir(), "/searched-", std::string_view(build_id()).substr(0, 16),
+              ".txt");
+}
+
+std::string line_of(const Name& name, const Found& f) {
+  char ms[64];
+  std::snprintf(ms, sizeof ms, "%.6f\t%.6f", f.before_ms, f.after_ms);
+  return text(name.first, "\t", name.second, "\t", ms, "\t", f.actions, "\n");
+}
+
+// False: no such line.
+bool read_line(const std::string& line, std::map<Name, Found>& into) {
+  std::istringstream in(line);
+  std::string kernel, device, before, after;
+  Found f;
+  if (!std::getline(in, kernel, '\t') || !std::getline(in, device, '\t') ||
+      !std::getline(in, before, '\t') || !std::getline(in, after, '\t'))
+    return false;
+  std::getline(in, f.actions);
+  char* end = nullptr;
+  f.before_ms = std::strtod(before.c_str(), &end);
+  if (end == before.c_str() || *end) return false;
+  f.after_ms = std::strtod(after.c_str(), &end);
+  if (end == after.c_str() || *end) return false;
+  try {
+    parse_actions(f.actions);
+  } catch (const Error&) { return false; }
+  into[{kernel, device}] = std::move(f);
+  return true;
+}
+
+// With the table's lock. A line without its end was cut short: another process is writing it, or
+// was killed.
+void read_file_of_build(Table& t) {
+  if (t.read) return;
+  t.read = true;
+  const std::string path = file_of_build();
+  if (path.empty()) return;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) read_line(line, t.found);
+}
+
+// One write of whole lines at the end of the file; lines of several processes do not mix. A failure
+// costs the memory of a search, nothing else.
+void append_to_file(const std::string& lines) {
+  const std::string path = file_of_build();
+  if (path.empty()) return;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const bool fine = fd >= 0 && write(fd, lines.data(), lines.size()) ==
+                                   static_cast<ssize_t>(lines.size());
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!fine)
+    std::fprintf(stderr, "mote: warning: what was found is not remembered: %s: %s\n", path.c_str(),
+                 std::strerror(error));
+}
+
+}  // namespace
+
+std::string kernel_key(UOp body) {
+  std::string loops;
+  for (Node* end : body->src().first(1))
+    for (Node* r : end->src().subspan(1)) loops += text("_", r->sources[0]->hi);
+  return text("k", loops, "-", hex(body->hash));
+}
+
+std::string device_key(Device& device) {
+  const Target& t = device.target();
+  const std::string all =
+      text(device.about(), " ", t.name, " ", t.threads, " ", t.vector_bytes, " ",
+           t.vector_registers, " ", t.fma, " ", t.l1_bytes, " ", t.l2_bytes, " ", t.cache_bytes,
+           " ", t.max_buffers, " ", t.max_ops, " ", static_cast<int64_t>(t.dtypes));
+  const std::string kind = device.name().substr(0, device.name().find(':'));
+  return text(kind, "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
+}
+
+std::optional<Found> find_searched(const std::string& kernel, const std::string& device) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  read_file_of_build(t);
+  auto it = t.found.find({kernel, device});
+  if (it == t.found.end()) return std::nullopt;
+  return it->second;
+}
+
+void remember_searched(const std::string& kernel, const std::string& device, const Found& found) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  read_file_of_build(t);
+  t.found[{kernel, device}] = found;
+  append_to_file(line_of({kernel, device}, found));
+}
+
+std::optional<std::vector<Action>> searched_actions(UOp body, Device& device) {
+  if (flag(Flag::NOOPT) || flag(Flag::DRAW) || !device.holds_data()) return std::nullopt;
+  {
+    Table& t = table();
+    std::lock_guard lock(t.mutex);
+    read_file_of_build(t);
+    if (t.found.empty()) return std::nullopt;
+  }
+  const std::optional<Found> found = find_searched(kernel_key(body), device_key(device));
+  if (!found) return std::nullopt;
+  std::vector<Action> actions = parse_actions(found->actions);
+  if (!apply_all(body, actions)) return std::nullopt;
+  return actions;
+}
+
+void reload_searched() {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  t.read = false;
+  t.found.clear();
+}
+
+int64_t export_searched(const std::string& path) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  read_file_of_build(t);
+  std::ofstream file(path, std::ios::trunc);
+  file << kFirstLine << "\n";
+  for (const auto& [name, found] : t.found) file << line_of(name, found);
+  file.close();
+  check(file.good(), "[search] cannot write ", path);
+  return static_cast<int64_t>(t.found.size());
+}
+
+int64_t import_searched(const std::string& path) {
+  std::ifstream file(path);
+  check(file.good(), "[search] cannot read ", path);
+  std::string line, lines;
+  check(std::getline(file, line) && line == kFirstLine, "[search] ", path,
+        " has no searched actions: its first line is not '", kFirstLine, "'");
+  std::map<Name, Found> read;
+  for (int64_t number = 2; std::getline(file, line); ++number)
+    check(read_line(line, read), "[search] ", path, ":", number, ": cannot read '", line, "'");
+  for (const auto& [name, found] : read) lines += line_of(name, found);
+  {
+    Table& t = table();
+    std::lock_guard lock(t.mutex);
+    read_file_of_build(t);
+    for (const auto& [name, found] : read) t.found[name] = found;
+    if (!lines.empty()) append_to_file(lines);
+  }
+  clear_caches();
+  return static_cast<int64_t>(read.size());
+}
+
+}  // namespace mote

@@ -1,0 +1,56 @@
+// Kernels of the rows of `mote bench cpu`: as the heuristic makes them against the interpreter
+// where they are small, against plain loops (NOOPT=1) as large as the bench has them.
+#include <doctest/doctest.h>
+
+#include "base/flags.h"
+#include "cli/bench_cpu.h"
+#include "test/odd_devices.h"
+
+using namespace mote;
+using namespace mote::bench;
+
+namespace {
+
+// Those that are one function; models are tested elsewhere.
+std::vector<Row> kernel_rows() {
+  std::vector<Row> rows;
+  add_matrix_rows(rows);
+  add_stream_rows(rows);
+  add_norm_rows(rows);
+  add_conv_rows(rows);
+  add_attention_rows(rows);
+  add_copy_rows(rows);
+  add_math_rows(rows);
+  return rows;
+}
+
+void compare_row(const Row& row, const Tensor& got, const Tensor& wanted) {
+  CAPTURE(row.name);
+  CHECK(got.shape() == wanted.shape());
+  CHECK(compare(got, wanted.to_vector<float>(), 1e-4) == "");
+}
+
+}  // namespace
+
+TEST_CASE("bench rows: small ones give what the interpreter gives") {
+  add_odd_devices();
+  SmallRows small;
+  for (const Row& row : kernel_rows()) {
+    const Sides sides = row.make();
+    const Tensor wanted = sides.ours.on("INTERP");
+    for (const char* device : {"CPU", "TIGHT", "INTERP_PROGRAM"}) {
+      CAPTURE(std::string(device));
+      compare_row(row, sides.ours.on(device), wanted);
+    }
+  }
+}
+
+TEST_CASE("bench rows: as large as they are they give what plain loops give" *
+          doctest::test_suite("soak")) {
+  for (const Row& row : kernel_rows()) {
+    const Sides sides = row.make();
+    const Tensor got = sides.ours.on("CPU");
+    FlagScope plain(Flag::NOOPT, 1);
+    compare_row(row, got, sides.ours.on("CPU"));
+  }
+}

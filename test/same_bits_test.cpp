@@ -1,0 +1,102 @@
+// The same bits whatever the number of threads: each case in a process with one and one with two.
+#include <doctest/doctest.h>
+#include <mote/mote.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "base/hash.h"
+#include "nn/training_step.h"
+#include "test/process.h"
+
+using namespace mote;
+
+namespace {
+
+uint64_t bits(const Tensor& t) {
+  std::vector<char> bytes(static_cast<size_t>(t.nbytes()));
+  t.copy_out(bytes.data(), t.nbytes());
+  return hash_bytes(bytes.data(), bytes.size());
+}
+
+void print_bits(const char* name, const std::vector<Tensor>& results) {
+  uint64_t all = 0;
+  for (const Tensor& t : results) all = mix(all, bits(t));
+  std::printf("bits of %s: %016llx\n", name, static_cast<unsigned long long>(all));
+}
+
+Tensor values(const Sizes& shape) { return rand(shape).realize() - 0.5f; }
+
+std::vector<Tensor> steps_of_training() {
+  models::MnistNet net;
+  optim::Adam adam(parameters(net));
+  Tensor images = rand({48, 1, 28, 28}).realize(), labels = randint(0, 10, {48}).realize();
+  std::vector<Tensor> out;
+  for (int i = 0; i < 3; ++i) {
+    out = training_step(net, adam, images, labels);
+    realize(out);
+  }
+  return out;
+}
+
+std::vector<Tensor> gradients_of_conv(int64_t batch, int64_t channels, int64_t size) {
+  Tensor x = values({batch, channels, size, size}).requires_grad_();
+  Tensor w = values({24, channels, 3, 3}).requires_grad_();
+  Tensor y = x.conv2d(w, {}, {.padding = 1});
+  std::vector<Tensor> out = y.gradient({x, w}, values(y.shape()));
+  out.push_back(y);
+  return out;
+}
+
+std::vector<Tensor> sums_into(int64_t results) {
+  Tensor x = values({results, 60'000});
+  return {x.sum(1), (x * x).mean(1), x.t().sum(0), x.amax(1), x.softmax(1), x.logsumexp(1)};
+}
+
+}  // namespace
+
+TEST_SUITE("same bits") {
+  TEST_CASE("in a child: results as hashes" * doctest::skip()) {
+    manual_seed(7);
+    print_bits("training", steps_of_training());
+    Tensor rows = values({300, 1000});
+    print_bits("softmax", {rows.softmax(1), rows.softmax(0), rows.log_softmax(1)});
+    print_bits("norms", {rows.layer_norm(1000), rows.rms_norm(1000), rows.std(1)});
+    Tensor many = values({10'000'000});
+    print_bits("sums of all", {many.sum(), many.square().mean(), many.reshape({2500, 4000}).sum()});
+    for (int64_t results : {1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 33}) {
+      const std::string name = "sums into " + std::to_string(results);
+      print_bits(name.c_str(), sums_into(results));
+    }
+    for (auto [m, k, n] : {std::array<int64_t, 3>{333, 257, 129}, {1000, 777, 333}, {65, 2049, 7},
+                           {7, 3000, 700}, {4, 4096, 4}, {600, 64, 600}, {31, 31, 31}}) {
+      Tensor a = values({m, k}), b = values({k, n}), at = values({k, m}), bt = values({n, k});
+      const std::string name = "matmul " + std::to_string(m) + "x" + std::to_string(k);
+      print_bits(name.c_str(), {matmul(a, b), matmul(at.t(), b), matmul(a, bt.t()),
+                                matmul(a, b).relu().sum(0), matmul(a, b).softmax(1)});
+    }
+    Tensor x = values({3000});
+    print_bits("products by vectors", {values({2000, 3000}).mv(x), values({3000, 2000}).t().mv(x)});
+    print_bits("conv of few", gradients_of_conv(2, 16, 24));
+    print_bits("conv of many small", gradients_of_conv(200, 24, 5));
+    Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});
+    print_bits("attention", {q.scaled_dot_product_attention(k, v)});
+    print_bits("scan", {rows.cumsum(1), rows.cumsum(0)});
+  }
+
+  TEST_CASE("one thread and two give the same bits") {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::string hashes[2];
+    for (int threads : {1, 2}) {
+      Ran ran = run("env MOTE_THREADS=" + std::to_string(threads) + " MOTE_SPEC=0 " + self +
+                    " --no-skip --test-case='in a child: results as hashes'");
+      REQUIRE(ran.status == 0);
+      std::istringstream lines(ran.output);
+      for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("bits of ")) hashes[threads - 1] += line + "\n";
+    }
+    CHECK(!hashes[0].empty());
+    CHECK(hashes[0] == hashes[1]);
+  }
+}
