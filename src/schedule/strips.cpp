@@ -111,7 +111,7 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
 bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target) {
   if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
   if (s.elements * size_of(n->dtype) > static_cast<double>(target.l2_bytes) / 8) return false;
-  return s.rows >= 4 * target.threads || count(n) * cost_of(n, costs) <= target.launch_cost;
+  return s.rows >= target.pieces || count(n) * cost_of(n, costs) <= target.launch_cost;
 }
 
 bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Draft& draft,
@@ -122,7 +122,7 @@ bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Dr
   if (n->is(Op::Contiguous)) {
     double iterations = 1;
     for (UOp r : k.ranges) iterations *= static_cast<double>(r->src(0)->hi);
-    return s.rows >= 4 * target.threads || iterations <= target.launch_cost;
+    return s.rows >= target.pieces || iterations <= target.launch_cost;
   }
   if (!s.whole) return false;
   // Rows that many results are made of, and that are known only as a whole: what main memory
