@@ -97,13 +97,17 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
     if (size.symbol) return {};
     s.elements *= static_cast<double>(size.size);
   }
+  uint64_t last = 0;
   for (size_t i = 0; i < e.requests.size(); ++i) {
     const Request& r = e.requests[i];
     const uint64_t slots = loops_through(n, r, s.inner);
     s.whole &= slots != 0;
     if (n->is(Op::Reduce)) continue;  // keeps loops of its own, to be tiled
     if (!slots || (slots & ~k.reduce_slots) || (r.scope & ~(s.outer | slots))) continue;
-    if (r.valid->is_const(1) && !others_use(e, i, slots)) s.host = static_cast<int>(i);
+    // Of several the loop made last: what is folded in it needs no other's result, in whatever
+    // order they asked.
+    if (slots > last && r.valid->is_const(1) && !others_use(e, i, slots))
+      s.host = static_cast<int>(i), last = slots;
   }
   return s;
 }
