@@ -88,11 +88,30 @@ TEST_SUITE("kernel counts") {
   }
 
   TEST_CASE("softmax and norms") {
-    Tensor x = input({256, 1024});
+    Tensor x = input({256, 1024}), w = input({1024}), m = input({512, 256});
     const double n = 256 * 1024;
-    check_counts("softmax", {x.softmax(-1)}, {2, 8 * n, 4 * 5 * n});
-    check_counts("log_softmax", {x.log_softmax(-1)}, {2, 8 * n, 4 * 6 * n});
-    check_counts("layer_norm", {x.layer_norm({1024})}, {2, 10 * n, 4 * 6 * n});
+    // One exponential for each element: it is kept while its row is worked on.
+    check_counts("softmax", {x.softmax(-1)}, {1, 5.1 * n, 4 * 3.1 * n});
+    check_counts("log_softmax", {x.log_softmax(-1)}, {1, 6.1 * n, 4 * 4.1 * n});
+    check_counts("layer_norm", {x.layer_norm({1024})}, {1, 8.1 * n, 4 * 4.1 * n});
+    check_counts("rms_norm", {x.rms_norm({1024}, w)}, {1, 4.1 * n, 4 * 3.1 * n});
+    check_counts("matmul and softmax", {matmul(m, x).softmax(-1)},
+                 {2, 2.02 * 512 * 256 * 1024, 4 * (2.1 * n + 6 * 512 * 1024)});
+  }
+
+  TEST_CASE("attention is one kernel that keeps its scores") {
+    const double rows = 12 * 1024, scores = rows * 1024;
+    Tensor q = input({1, 12, 1024, 64}), k = input({1, 12, 1024, 64}), v = input({1, 12, 1024, 64});
+    const Bounds most{1, 4 * 64 * scores + 12 * scores, 4 * 4.1 * rows * 64};
+    check_counts("attention", {q.scaled_dot_product_attention(k, v)}, most);
+    check_counts("causal", {q.scaled_dot_product_attention(k, v, {.is_causal = true})}, most);
+    // What all rows read does not stay near: the product is better done by itself.
+    check_counts("norm and matrix",
+                 {matmul(input({256, 1024}).layer_norm({1024}), input({1024, 4096}))},
+                 {2, 2.1 * 256 * 1024 * 4096, 4 * 1.3e7});
+    check_counts("long", {input({1, 1, 65536, 64}).scaled_dot_product_attention(
+                             input({1, 1, 65536, 64}), input({1, 1, 65536, 64}))},
+                 {3, 1.3e12, 1.1e11});
   }
 
   TEST_CASE("an embedding reads only the rows asked for") {
@@ -102,7 +121,8 @@ TEST_SUITE("kernel counts") {
   }
 
   TEST_CASE("sort and cumsum do bounded work") {
-    check_counts("sort(1024)", {input({1024}).sort().values}, {60, 2500.0 * 1024, 2e6});
+    check_counts("sort(1024)", {input({1024}).sort().values}, {3, 2500.0 * 1024, 2e6});
+    check_counts("cumsum(4096)", {input({4096}).cumsum(0)}, {2, 40.0 * 4096, 1e5});
     check_counts("sort(2^20)", {input({1 << 20}).sort().values}, {200, 2500.0 * (1 << 20), 6e9});
     check_counts("cumsum(2^24)", {input({1 << 24}).cumsum(0)}, {40, 8.0 * (1 << 24), 6e8});
   }

@@ -148,6 +148,8 @@ TEST_CASE("strides, divisors and bounds") {
   CHECK(!stride_of(a / 6 + b, a));
   CHECK(divides(6, a * 6 + b * 12));
   CHECK(!divides(6, a * 6 + b * 3));
+  CHECK(divides(6, binary(Op::Min, a * 6, index(12)) + 6));
+  CHECK(!divides(6, binary(Op::Min, a * 6, index(13))));
   CHECK(bounds_given(a, lt(a, index(5))).hi == 4);
   CHECK(bounds_given(a + b, lt(a + b, index(5))).hi == 4);
 }

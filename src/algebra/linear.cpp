@@ -144,6 +144,9 @@ static bool divides(int64_t d, UOp u, int levels) {
   for (const Linear::Term& t : sum.all()) {
     int64_t rest = d / std::gcd(t.coeff, d);
     if (rest == 1) continue;
+    if ((t.node->is(Op::Min) || t.node->is(Op::Max)) &&
+        divides(rest, t.node->src(0), levels - 1) && divides(rest, t.node->src(1), levels - 1))
+      continue;
     // A product of indices that has a divisible factor.
     if (t.node->is(Op::Mul) &&
         (divides(rest, t.node->src(0), levels - 1) || divides(rest, t.node->src(1), levels - 1)))

@@ -27,7 +27,7 @@ struct Block {
   Block* chain = nullptr;        // the next output loop
 };
 
-// Reduces, or writes to local memory, over the same loops in the same place share one nest; choices
+// Reduces and writes to local memory over the same loops in the same place share one nest; choices
 // by one condition share one branch.
 struct Group {
   std::vector<UOp> members;
@@ -290,8 +290,7 @@ class Linearizer {
       Group& g = groups_[it->second];
       if (g.emitted) return;
       g.emitted = true;
-      if (g.guarded) return place_branch(g);
-      return n->is(Op::End) ? place_writes(g) : place_group(g);
+      return g.guarded ? place_branch(g) : place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
     UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
@@ -363,36 +362,39 @@ class Linearizer {
   // Registers before the loops, one step in the innermost, the result after them.
   void place_group(Group& g) {
     Block* outside = home(g.outside);
-    Block* inner = by_slot_[range_slot(g.loops.back())];
-    std::vector<UOp> regs, updates;
-    for (UOp m : g.members) {
-      Op op = static_cast<Op>(m->ints(0));
-      UOp value = mapped(m->src(0));
-      std::vector<UOp> unrolled, lanes;
-      for (uint32_t i = 1; i < m->nsrc; ++i) {
-        if (is_loop(m->src(i))) continue;
-        (range_role(m->src(i)) == Role::Unroll ? unrolled : lanes).push_back(m->src(i));
-      }
-      if (!unrolled.empty()) {
-        value = reduce_over(op, value, unrolled);
-        add(inner, value);
-      }
-      UOp first = start_of(m, outside);
-      UOp reg = new_register(m->dtype, tile_of(value, first));
-      UOp start = make(Op::Store, DType::none, {reg, first});
-      outside->items.push_back({start, nullptr});
-      UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
-      UOp next = step(op, before, value);
-      add(inner, before);
-      add(inner, next);
-      UOp update = make(Op::Store, DType::none, {reg, next});
-      inner->stores.push_back(update);
-      regs.push_back(reg);
-      updates.push_back(update);
-    }
+    std::vector<Sum> sums;
+    for (UOp m : g.members)
+      if (m->is(Op::End)) place_write(g, m, outside);
+      else sums.push_back(place_sum(g, m, outside));
     link(g, outside);
-    for (size_t i = 0; i < g.members.size(); ++i)
-      finish(g, g.members[i], regs[i], updates[i], outside);
+    for (const Sum& s : sums) finish(g, s, outside);
+  }
+
+  struct Sum {
+    UOp reduce, reg, update;
+  };
+  Sum place_sum(const Group& g, UOp m, Block* outside) {
+    Block* inner = by_slot_[range_slot(g.loops.back())];
+    const Op op = static_cast<Op>(m->ints(0));
+    UOp value = mapped(m->src(0));
+    std::vector<UOp> unrolled;
+    for (uint32_t i = 1; i < m->nsrc; ++i)
+      if (range_role(m->src(i)) == Role::Unroll) unrolled.push_back(m->src(i));
+    if (!unrolled.empty()) {
+      value = reduce_over(op, value, unrolled);
+      add(inner, value);
+    }
+    UOp first = start_of(m, outside);
+    UOp reg = new_register(m->dtype, tile_of(value, first));
+    UOp start = make(Op::Store, DType::none, {reg, first});
+    outside->items.push_back({start, nullptr});
+    UOp before = make(Op::Load, m->dtype, {make(Op::After, m->dtype, {reg, start})});
+    UOp next = step(op, before, value);
+    add(inner, before);
+    add(inner, next);
+    UOp update = make(Op::Store, DType::none, {reg, next});
+    inner->stores.push_back(update);
+    return {m, reg, update};
   }
 
   // Puts a group's loops into one another, and the outermost in its place.
@@ -432,24 +434,21 @@ class Linearizer {
     return identity == zero_like(m) ? there : listed(where(later, there, identity));
   }
 
-  void place_writes(const Group& g) {
-    Block* outside = home(g.outside);
-    for (UOp end : g.members) {
-      UOp write = rebuilt(end->src(0));
-      if (g.loops.empty()) outside->items.push_back({write, nullptr});
-      else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
-      std::vector<UOp> src{write};
-      for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
-      done_[end.get()] = make(Op::End, DType::none, src).get();
-    }
-    link(g, outside);
+  void place_write(const Group& g, UOp end, Block* outside) {
+    UOp write = rebuilt(end->src(0));
+    if (g.loops.empty()) outside->items.push_back({write, nullptr});
+    else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
+    std::vector<UOp> src{write};
+    for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
+    done_[end.get()] = make(Op::End, DType::none, src).get();
   }
 
-  void finish(const Group& g, UOp member, UOp reg, UOp update, Block* outside) {
-    std::vector<UOp> src{update};
+  void finish(const Group& g, const Sum& s, Block* outside) {
+    UOp member = s.reduce;
+    std::vector<UOp> src{s.update};
     for (UOp r : g.loops) src.push_back(mapped(r));
     UOp end = make(Op::End, DType::none, src);
-    UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {reg, end})});
+    UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {s.reg, end})});
     add(outside, result);
     std::vector<UOp> tile;
     for (uint32_t i = 1; i < member->nsrc; ++i) {

@@ -43,6 +43,29 @@ TEST_CASE("linearize: a sum around a sum with the same range gets a loop of its 
   CHECK(loops == 2);
 }
 
+TEST_CASE("linearize: a sum and what is kept over its range share one loop") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp r[] = {range(0, constant(DType::i64, 8), Role::Reduce)};
+  UOp k[] = {range(1, constant(DType::i64, 8), Role::Reduce)};
+  UOp element = make(Op::Load, DType::i32,
+                     {make(Op::Index, DType::i32, {param(1, DType::i32, 8), r[0]})});
+  UOp memory = param(2, DType::i32, 8, Space::Local);
+  UOp kept = make(Op::Store, DType::none, {make(Op::Index, DType::i32, {memory, r[0]}), element});
+  UOp filled = make(Op::After, DType::i32, {memory, make(Op::End, DType::none, {kept, r[0]})});
+  auto loops_with = [&](UOp over) {
+    UOp again = make(Op::Load, DType::i32, {make(Op::Index, DType::i32, {filled, over})});
+    UOp ranges[] = {over};
+    UOp value = reduce_over(Op::Add, element, r) + reduce_over(Op::Max, again, ranges);
+    UOp linear = linearize(stored(value, {}, constant(DType::i64, 0)));
+    int loops = 0;
+    for (Node* n : linear->src()) loops += n->op == Op::Range;
+    return loops;
+  };
+  CHECK(loops_with(k[0]) == 2);  // one that fills and sums, one that reads
+  CHECK(loops_with(r[0]) == 2);  // reads the same range, but only after it was filled
+}
+
 TEST_CASE("linearize: what only a rare choice needs is computed where some element needs it") {
   Arena arena;
   ArenaScope scope(arena);

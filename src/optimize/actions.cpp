@@ -11,11 +11,12 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split", "merge", "order",
-                                             "thread", "block", "skip", "stream", "stage"};
+static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
+                                             "block",  "skip",  "stream", "stage",
+                                             "strip",  "bound", "divide"};
 
 static bool has_amount(Action::Kind kind) {
-  return kind == Action::Split || kind == Action::Merge;
+  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip;
 }
 static bool has_list(Action::Kind kind) {
   return kind == Action::Order || kind == Action::Stage;
@@ -82,10 +83,23 @@ UOp Ranges::find(int slot) const {
   return {};
 }
 
+uint64_t ranges_in(UOp position) {
+  uint64_t slots = 0;
+  for (UOp n : toposort({&position, 1}, [](UOp u) { return u->ranges && !u->is(Op::Range); }))
+    if (n->is(Op::Range)) slots |= slot_bit(n);
+  return slots;
+}
+
 int64_t most_positions(UOp r) {
   UOp n = r->src(0);
   if (n->is(Op::Where)) n = n->src(1)->is_const(0) ? n->src(2) : n->src(1);
-  return is_const(n) && n->arg.i == r->src(0)->hi ? n->arg.i : 0;
+  if (is_const(n)) return n->arg.i == r->src(0)->hi ? n->arg.i : 0;
+  // A bound by other loops is at most what it is for their last positions.
+  const std::vector<UOp> order = toposort(n);
+  const bool by_loops = std::ranges::all_of(order, [](UOp u) {
+    return u->is(Op::Range) || u->is(Op::Const) || has(u->op, Alu);
+  });
+  return by_loops ? n->hi : 0;
 }
 
 UOp refuse(std::string* refused, std::string why) {
@@ -124,14 +138,19 @@ class RangeChange {
   std::unordered_map<const Node*, Node*> done_;
 
   bool depends(UOp n) const {
-    return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & r->ranges; });
+    return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & slot_bit(r); });
+  }
+  bool moves(UOp position) const {
+    if (!depends(position)) return false;
+    const uint64_t slots = ranges_in(position);
+    return std::ranges::any_of(from_, [&](UOp r) { return slots & slot_bit(r); });
   }
 
   UOp now(UOp n) const { return done_.at(n.get()); }
 
   // Reads beyond the end give 0.
   bool zero_outside(UOp n) const {
-    if (n->is(Op::Index)) return depends(n->src(1));
+    if (n->is(Op::Index)) return moves(n->src(1));
     return n->is(Op::Cast) && is_float(n->dtype) && zero_outside(n->src(0));
   }
 
@@ -158,7 +177,10 @@ class RangeChange {
       }
       src.push_back(UOp(done_.at(s.get())));
     }
-    if (inside_ && n->is(Op::Index) && depends(n->src(1)))
+    // Positions beyond the end are no reason for other loops to go further.
+    if (inside_ && n->is(Op::Range) && src[0]->hi > n->src(0)->hi)
+      src[0] = simplify(binary(Op::Min, src[0], index(n->src(0)->hi)));
+    if (inside_ && n->is(Op::Index) && moves(n->src(1)))
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Stage) && replaced)
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
@@ -167,6 +189,27 @@ class RangeChange {
     return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
   }
 };
+
+// Whether something is kept for each position of the range: tiles of it would share that memory.
+bool has_stage_inside(UOp body, UOp r) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(
+      order, [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); });
+}
+
+// Whether something is kept over the range.
+bool fills_stage(UOp body, UOp r) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Stage) && std::ranges::count(n->src().subspan(2), r.get()) > 0;
+  });
+}
+
+// Of a size that d divides.
+UOp quotient(UOp n, int64_t d) {
+  if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
+  return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
+}
 
 // Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
 std::string cannot_block(UOp reduce) {
@@ -189,13 +232,6 @@ std::string breaks_blocks(UOp body) {
   return "";
 }
 
-// A stage is filled for one position of whatever it depends on at a time: not for a tile of them.
-bool stage_in_tile(UOp body, UOp tile) {
-  for (UOp n : toposort(body))
-    if (n->is(Op::Stage) && (n->ranges & tile->ranges)) return true;
-  return false;
-}
-
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -206,13 +242,16 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "only reduces are unrolled");
   if (next_slot >= kSlots) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
-  if (n->ranges) return refuse(refused, "its extent depends on other loops");
+  if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
+    return refuse(refused, "its extent depends on other loops");
+  if (is_tile(a.role) && has_stage_inside(body, r))
+    return refuse(refused, "something is kept for each of its positions");
   if (is_tile(a.role))
     for (UOp other : toposort(body))
-      if (other->is(Op::Range) && (other->src(0)->ranges & r->ranges))
+      if (other->is(Op::Range) && (other->src(0)->ranges & slot_bit(r)))
         return refuse(refused, "the extent of a loop depends on it");
-  bool exact = is_const(n) && n->arg.i % a.amount == 0;
-  UOp outer_size = simplify((n + (a.amount - 1)) / a.amount);
+  bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
+  UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
   UOp inner = range(next_slot, index(a.amount), a.role);
   UOp value = outer * a.amount + inner;
@@ -226,8 +265,6 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   UOp next = simplify(RangeChange(r, value, both, inside).run(body));
   if (a.role == Role::Lane && value_of_two_lanes(next))
     return refuse(refused, "some value has lanes already");
-  if (is_tile(a.role) && stage_in_tile(next, inner))
-    return refuse(refused, "what is staged depends on it");
   if (std::string why = breaks_blocks(next); !why.empty()) return refuse(refused, why);
   return next;
 }
@@ -270,7 +307,7 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
       return refuse(refused, "roles differ");
   for (size_t i = 0; i < nest.size(); ++i)
     for (size_t inner = i + 1; inner < nest.size(); ++inner)
-      if (nest[i]->src(0)->ranges & nest[inner]->ranges)
+      if (nest[i]->src(0)->ranges & slot_bit(nest[inner]))
         return refuse(refused, text("the extent of ", slots[i], " depends on ", slots[inner]));
   std::ranges::sort(slots);
   std::vector<std::pair<UOp, UOp>> map;
@@ -304,6 +341,7 @@ bool reads_elsewhere(std::span<const UOp> order, UOp place) {
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
   const std::vector<UOp> order = toposort(body);
   for (UOp n : order)
@@ -324,6 +362,7 @@ UOp apply_block(UOp body, UOp r, std::string* refused) {
 // Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
 UOp apply_skip(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
+  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   UOp reduce;
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Reduce) || !std::ranges::count(n->src().subspan(1), r.get())) continue;
@@ -372,10 +411,13 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
 
 UOp apply(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
+  if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
+  if (a.kind == Action::Bound) return apply_bound(body, r, refused);
+  if (a.kind == Action::Divide) return apply_divide(body, r, refused);
   if (a.kind == Action::Thread) return apply_thread(body, r, refused);
   if (a.kind == Action::Skip) return apply_skip(body, r, refused);
   if (a.kind == Action::Block) return apply_block(body, r, refused);

@@ -119,7 +119,8 @@ TEST_SUITE("actions") {
   TEST_CASE("lists print and parse back, and bad text is an error") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
-        "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; split 4 16 lane";
+        "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; "
+        "split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1", "stage 1 2+", "order 2+3"})
@@ -449,7 +450,7 @@ TEST_SUITE("actions") {
     CHECK(refused == "the read has a gate");
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
-    CHECK(refused == "what is staged depends on it");
+    CHECK(refused == "something is kept for each of its positions");
     UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
     CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
     CHECK(refused == "lanes or tiles are folded too");

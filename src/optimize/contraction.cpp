@@ -79,7 +79,7 @@ class Contraction {
 
   // One sum, of values made of two reads.
   bool find_product() {
-    if (!s_.sum || !stores_alike()) return false;
+    if (!s_.sum || (s_.focus < 0 && !stores_alike())) return false;
     bytes_ = std::max<int64_t>(4, size_of(s_.sum->dtype));
     for (const Access& a : s_.accesses) {
       if (a.store && !s_.sum_stage) result_ = a.position;
@@ -107,7 +107,7 @@ class Contraction {
     for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
     for (UOp column : axes_) {
       const bool second = second_->depends_on(column);
-      if (column->ranges & steering) continue;
+      if (slot_bit(column) & steering) continue;
       if (first_->depends_on(column) == second || size(column) < 4) continue;
       View v;
       v.column = column;
@@ -115,7 +115,7 @@ class Contraction {
       v.direct = stride(result_, column) == 1;
       if (!v.direct && s_.sum_stage) continue;
       for (UOp row : axes_) {
-        if (row == column || (row->ranges & steering)) continue;
+        if (row == column || (slot_bit(row) & steering)) continue;
         if (!v.left.depends_on(row) || v.right.depends_on(row)) continue;
         if (size(row) < 2 || size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
@@ -130,15 +130,27 @@ class Contraction {
     int64_t n = 1;
     for (UOp r : axes_)
       if (!a.depends_on(r)) n *= size(r);
+    for (UOp r : loops_outside())
+      if (!a.depends_on(r)) n *= std::max<int64_t>(1, size(r));
     return n;
+  }
+
+  // The loops that the nest of something kept stands in.
+  std::vector<UOp> loops_outside() const {
+    for (const Access& a : s_.accesses)
+      if (a.store && a.memory->is(Op::Stage)) return open_ranges(a.memory);
+    return {};
   }
 
   bool packs_left(const View& v) const {
     const int64_t m = size(v.row);
+    if (!v.left.memory->is(Op::Param)) return false;
+    if (s_.focus >= 0) return v.left.gated;  // few rows, all near
     return s_.reduces.size() == 1 && pieces(size(v.column), v.tile.columns()) >= 4 &&
            (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
   }
   bool packs_right(const View& v) const {
+    if (!v.right.memory->is(Op::Param)) return false;
     if (stride(v.right.position, v.column) != 1) return true;
     return s_.reduces.size() == 1 && pieces(size(v.row), v.tile.rows) >= 4 &&
            size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
@@ -165,6 +177,11 @@ class Contraction {
     return c * waste(m, t.rows) * waste(n, t.columns()) * whole / real(t.lanes);
   }
 
+  // A loop whose end other loops say is cut into whole pieces only.
+  static bool cuts_evenly(UOp r, int64_t piece) {
+    return !r->src(0)->ranges || divides(piece, r->src(0));
+  }
+
   void choose_tile(View& v) const {
     const int64_t most = target_.vector_registers * 15 / 16;
     View best = v;
@@ -175,6 +192,7 @@ class Contraction {
              (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
              ++v.tile.rows) {
           if (v.tile.vectors > pieces(size(v.column), v.tile.lanes)) continue;
+          if (!cuts_evenly(v.column, v.tile.columns())) continue;
           if (v.cost = cost(v); v.cost < best.cost) best = v;
         }
     v = best;
@@ -345,6 +363,7 @@ class Contraction {
     const int64_t tiles_down = pieces(m, t.rows);
     pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
     windows_ = packs_windows(view_.left);
+    if (!s_.nests.empty()) return;  // what the loops outside keep would be made for each block
     if (s_.reduces.size() > 1) {
       if (!pack_right_ || n * depth_ * bytes_ <= target_.l2_bytes / 2) return;
       for (UOp r : s_.reduces)
@@ -396,7 +415,7 @@ class Contraction {
   // Each worker gets one part of the longer axis, and packs what it needs once.
   void share_out() {
     const int64_t chunks = target_.threads;
-    if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage) return;
+    if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
     const bool by_rows = size(view_.row) > size(view_.column) && row_blocks_ < 0;
     int& slot = by_rows ? rows_ : columns_;
     UOp r = s_.range_of(slot);
@@ -436,7 +455,9 @@ class Contraction {
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
-            row_blocks_ < 0;
+            row_blocks_ < 0 && std::ranges::all_of(loops_outside(), [&](UOp r) {
+              return view_.right.depends_on(r);
+            });
     add(row_blocks_), add(columns_), add(rows_);
     std::vector<int> slots;
     for (int* slot : nest) slots.push_back(*slot);
@@ -491,7 +512,7 @@ class Contraction {
 void skip_gates(Sketch& s) {
   if (!s.sum || !s.sum->src(0)->is(Op::Where)) return;
   for (UOp r : s.reduces) {
-    if (Sketch::size(r) < 8 || (s.sum->src(0)->src(0)->ranges & r->ranges)) continue;
+    if (Sketch::size(r) < 8 || (s.sum->src(0)->src(0)->ranges & slot_bit(r))) continue;
     if (s.act({Action::Skip, range_slot(r)})) return;
   }
 }

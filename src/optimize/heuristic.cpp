@@ -1,6 +1,7 @@
 // One sensible choice of loops: merge what is contiguous, vector lanes where memory is, a register
 // tile where loads are reused, threads outside.
 #include <algorithm>
+#include <bit>
 
 #include "algebra/algebra.h"
 #include "optimize/sketch.h"
@@ -15,20 +16,72 @@ class Chooser : Sketch {
 
   std::vector<Action> run() {
     merge_ranges();
-    if (!tile_contraction(*this) && !transpose_squares()) {
-      order_reduces(*this, false);
-      choose_lanes();
-      if (!sweep_rows()) choose_tile();
+    strip_rows();
+    find_nests();
+    for (int nest = 0; nest < static_cast<int>(nests.size()); ++nest) {
+      look_at(nest);
+      choose_loops();
     }
+    look_at(-1);
+    choose_loops();
     stream_stores();
     choose_thread();
     return std::move(actions);
   }
 
  private:
+  void choose_loops() {
+    earlier_lanes_ = lanes_.size();
+    if (tile_contraction(*this) || transpose_squares()) return;
+    order_reduces(*this, false);
+    choose_lanes();
+    if (!sweep_rows()) choose_tile();
+  }
+
+  std::span<const int> own_lanes() const { return std::span(lanes_).subspan(earlier_lanes_); }
+
+  // Where rows are kept and something is read for all of them alike, several rows are worked on at
+  // once, as many as the caches hold.
+  void strip_rows() {
+    uint64_t around = ~uint64_t{0};
+    int64_t bytes = 0;
+    divide_sums();
+    for (UOp n : toposort(body))
+      if (n->is(Op::Stage)) around &= n->ranges, bytes += n->ints(1) * size_of(n->dtype);
+    if (!bytes) return;
+    UOp row;
+    for (UOp r : outputs)
+      if (around & slot_bit(r)) row = r;
+    if (!row) return;
+    // More than one element for each of a row: near memory may not hold it.
+    const bool reused = std::ranges::any_of(accesses, [&](const Access& a) {
+      return a.nest && a.memory->is(Op::Param) && !a.depends_on(row) &&
+             std::popcount(a.moved_by & ~around) > 1;
+    });
+    const int64_t rows = strip_height(size(row), target.l2_bytes / 2 / bytes);
+    if (!reused || rows < 2) return;
+    act({Action::Bound, range_slot(row)});
+    act({Action::Strip, range_slot(row), rows});
+  }
+
+  void divide_sums() {
+    for (size_t i = 0; i < reduces.size(); ++i) act({Action::Divide, range_slot(reduces[i])});
+  }
+
+  // About as many rows as may be, best in even parts and of whole register tiles.
+  static int64_t strip_height(int64_t rows, int64_t most) {
+    if (most < 2) return 0;
+    most = std::min(rows, most);
+    for (int64_t n = most; n > most / 2; --n)
+      if (rows % n == 0 && n % 4 == 0) return n;
+    const int64_t parts = (rows + most - 1) / most, part = (rows + parts - 1) / parts;
+    return (part + 3) / 4 * 4;
+  }
+
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
-  std::vector<int> lanes_;  // slots
-  bool sweeps_ = false;     // rows are added to all outputs
+  std::vector<int> lanes_;    // slots
+  size_t earlier_lanes_ = 0;  // of other nests
+  bool sweeps_ = false;       // rows are added to all outputs
 
   // Ranges that some value depends on together with a lane.
   uint64_t beside_lanes() const {
@@ -87,10 +140,15 @@ class Chooser : Sketch {
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
   }
 
+  // Loops whose end other loops say are cut into whole pieces only.
+  static bool cuts_evenly(UOp r, int64_t piece) {
+    return !r->src(0)->ranges || divides(piece, r->src(0));
+  }
+
   // One vector axis for every nest that shares no value with another one's.
   void choose_lanes() {
     while (choose_lane()) {}
-    if (lanes_.empty()) choose_paired_lane();
+    if (own_lanes().empty()) choose_paired_lane();
   }
 
   // Lanes over every other element, and both of two neighbours at a time.
@@ -114,8 +172,10 @@ class Chooser : Sketch {
   // The width of vectors along r, of equals the narrowest, and its speed.
   std::pair<int64_t, double> best_width(UOp r) const {
     std::pair<int64_t, double> best{0, 0};
-    for (int64_t w = lanes(); w >= 2; w /= 2)
-      if (const double speed = lane_speed(size(r), w); speed >= best.second) best = {w, speed};
+    for (int64_t w = lanes(); w >= 2; w /= 2) {
+      const double speed = cuts_evenly(r, w) ? lane_speed(size(r), w) : -1;
+      if (speed >= best.second) best = {w, speed};
+    }
     return best;
   }
 
@@ -126,7 +186,7 @@ class Chooser : Sketch {
     double best_speed = 1.5;
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
-        if (r->ranges & beside) continue;
+        if (slot_bit(r) & beside) continue;
         int score = size(r) >= 3 ? lane_score(r) : -1;
         if (score <= 0) continue;
         const auto [width_here, alone] = best_width(r);
@@ -193,7 +253,7 @@ class Chooser : Sketch {
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
   // of parts of the matrix that lie far apart, so that each part is read as it lies.
   bool sweep_rows() {
-    if (reduces.size() != 1 || outputs.empty() || lanes_.size() != 1) return false;
+    if (reduces.size() != 1 || outputs.empty() || own_lanes().size() != 1) return false;
     UOp k = reduces[0];
     int64_t count = 1, far = 0;
     for (UOp r : outputs) count *= size(r);
@@ -202,7 +262,7 @@ class Chooser : Sketch {
       if (a.store || !stride || *stride * size_of(a.dtype()) < kFarBytes) continue;
       if (a.depends_on(outputs.back())) far = std::max(far, size(k) * *stride * size_of(a.dtype()));
     }
-    UOp lane = range_of(lanes_[0]);
+    UOp lane = range_of(own_lanes()[0]);
     const int64_t bytes = count * size(lane) * 4;
     if (far <= target.l2_bytes || count == 0 || bytes > target.l2_bytes / 2) return false;
     const int64_t streams = largest_factor(size(k), {4, 5, 3, 6, 7, 2});
@@ -236,7 +296,7 @@ class Chooser : Sketch {
         if (std::ranges::count(done, range_slot(r)) || size(r) < 2) continue;
         int reuse = 0;
         for (const Access& a : accesses)
-          if ((a.nest & r->ranges) && !(a.position->ranges & r->ranges)) ++reuse;
+          if ((a.nest & slot_bit(r)) && !a.depends_on(r)) ++reuse;
         if (reuse > best_reuse) best = r, best_reuse = reuse;
       }
       if (!best) break;
@@ -253,7 +313,7 @@ class Chooser : Sketch {
         used *= static_cast<int>(f);
     }
     if (used > 1) return;
-    for (int lane : lanes_) split_accumulators(lane);
+    for (int lane : own_lanes()) split_accumulators(lane);
   }
 
   // What is read along r comes from main memory.
@@ -321,7 +381,7 @@ class Chooser : Sketch {
   // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
   bool repeats_stages(UOp r, bool sums) const {
     for (UOp n : toposort(body))
-      if (n->is(Op::Stage) && !(n->ranges & r->ranges) && (n == sum_stage) == sums) return true;
+      if (n->is(Op::Stage) && !(n->ranges & slot_bit(r)) && (n == sum_stage) == sums) return true;
     return false;
   }
 

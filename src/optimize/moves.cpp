@@ -30,6 +30,7 @@ class Candidates {
       for (UOp b : ranges_.all)
         if (range_slot(a) < range_slot(b)) add_of_pair(a, b);
     add_of_memory();
+    add_of_kept_rows();
     return std::move(out_);
   }
 
@@ -65,6 +66,19 @@ class Candidates {
     }
     if (!is_tile(range_role(a)) && !is_tile(range_role(b)))
       out_.push_back({Action::Order, range_slot(b), 0, Role::Loop, {range_slot(a)}});
+  }
+
+  void add_of_kept_rows() {
+    const std::vector<UOp> order = toposort(body_);
+    if (std::ranges::none_of(order, [](UOp n) { return n->is(Op::Stage); })) return;
+    for (UOp r : ranges_.all) {
+      const int slot = range_slot(r);
+      if (range_role(r) == Role::Reduce) out_.push_back({Action::Divide, slot});
+      if (range_role(r) != Role::Loop) continue;
+      out_.push_back({Action::Bound, slot});
+      for (int64_t amount : kCuts)
+        if (amount <= r->src(0)->hi) out_.push_back({Action::Strip, slot, amount});
+    }
   }
 
   void add_of_memory() {
@@ -160,7 +174,7 @@ class Neighbours {
 
   static std::vector<int64_t> other_cuts(const Action& a, double factor) {
     std::vector<int64_t> out;
-    if (a.kind != Action::Split) return out;
+    if (a.kind != Action::Split && a.kind != Action::Strip) return out;
     for (int64_t c : kCuts) {
       const double ratio = static_cast<double>(c) / static_cast<double>(a.amount);
       if (c != a.amount && ratio <= factor && ratio * factor >= 1) out.push_back(c);
@@ -238,12 +252,12 @@ class Steps {
   Steps(UOp body, std::span<const UOp> order) : all_(Ranges(body).all) {
     uint64_t blocks = 0;
     for (UOp r : all_)
-      if (range_role(r) == Role::Block) blocks |= r->ranges;
+      if (range_role(r) == Role::Block) blocks |= slot_bit(r);
     for (UOp n : order) {
       if (!n->is(Op::Stage) && !n->is(Op::Reduce) && !n->is(Op::End)) continue;
       uint64_t closed = n->is(Op::End) ? blocks : 0;
       for (Node* s : n->src())
-        if (s->op == Op::Range) closed |= s->ranges;
+        if (s->op == Op::Range) closed |= slot_bit(UOp(s));
       nests_.push_back({closed, n->ranges});
     }
   }
@@ -272,9 +286,9 @@ class Steps {
         if (!(n.closed & loops)) continue;
         int innermost = -kSlots - 1;
         for (UOp r : all_)
-          if (r->ranges & n.closed & loops) innermost = std::max(innermost, place(r));
+          if (slot_bit(r) & n.closed & loops) innermost = std::max(innermost, place(r));
         for (UOp r : all_)
-          if ((r->ranges & n.closed) && place(r) < innermost) loops |= r->ranges;
+          if ((slot_bit(r) & n.closed) && place(r) < innermost) loops |= slot_bit(r);
         loops |= n.open;
       }
     }
@@ -284,7 +298,7 @@ class Steps {
   double positions(uint64_t loops) const {
     double out = 1;
     for (UOp r : all_)
-      if (r->ranges & loops) out *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
+      if (slot_bit(r) & loops) out *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
     return out;
   }
 };
@@ -321,7 +335,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
   for (int tries = 0; static_cast<int>(out.size()) < most && tries < kTries * most; ++tries) {
     // A kind first: most candidates are splits.
     std::vector<Action> all = candidate_actions(body, target);
-    const auto kind = static_cast<Action::Kind>(random.below(Action::Stage + 1));
+    const auto kind = static_cast<Action::Kind>(random.below(Action::Divide + 1));
     std::erase_if(all, [&](const Action& a) { return a.kind != kind; });
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];

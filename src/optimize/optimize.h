@@ -20,6 +20,11 @@
 //   stage 1 2+4 5        ranges joined by + are one axis: the stretch of memory over which they
 //                        move the read together, as an output's and a window's do
 //   stage sum 3 1        the same of the result of the kernel's only reduce
+//   bound 1              loops over rows that are kept for slot 1 end where a mask hides the rest
+//   divide 3             the sum over slot 3 is divided, not each of the weights in it, where these
+//                        are a row of exponentials divided by their sum
+//   strip 1 48           slot 1 becomes outer*48 + inner, and what is kept or folded for each of
+//                        its positions is kept for all of inner, each in a nest of its own
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
 // value gets two of them).
 #pragma once
@@ -33,10 +38,12 @@
 namespace mote {
 
 struct Action {
-  enum Kind : uint8_t { Split, Merge, Order, Thread, Block, Skip, Stream, Stage } kind = Split;
+  enum Kind : uint8_t {
+    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide
+  } kind = Split;
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage and Stream: the Param's, of Stage also kSum
-  int64_t amount = 0;          // of Split: the size of the inner range; of Merge: the inner slot
+  int64_t amount = 0;          // of Split and Strip: the inner range's size; of Merge: its slot
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
   bool operator==(const Action&) const = default;

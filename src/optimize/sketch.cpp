@@ -9,18 +9,54 @@
 
 namespace mote {
 
-static uint64_t slots_in(UOp position) {
+static uint64_t slots_filling(UOp stage) {
   uint64_t slots = 0;
-  std::unordered_set<const Node*> seen;
-  std::vector<UOp> stack{position};
-  while (!stack.empty()) {
-    UOp n = stack.back();
-    stack.pop_back();
-    if (!n->ranges || !seen.insert(n.get()).second) continue;
-    if (n->is(Op::Range)) slots |= uint64_t{1} << range_slot(n);
-    else for (Node* s : n->src()) stack.emplace_back(s);
-  }
+  for (Node* r : stage->src().subspan(2)) slots |= slot_bit(UOp(r));
   return slots;
+}
+
+int Sketch::nest_of(UOp stage) const {
+  const uint64_t slots = slots_filling(stage);
+  for (size_t i = 0; i < nests.size(); ++i)
+    if (nests[i] & slots) return static_cast<int>(i);
+  return -1;
+}
+
+void Sketch::find_nests() {
+  nests.clear();
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Stage)) continue;
+    const bool own = std::ranges::all_of(n->src().subspan(2), [](Node* r) {
+      return range_role(UOp(r)) == Role::Loop;
+    });
+    if (own) nests.push_back(slots_filling(n));
+  }
+}
+
+// The Sink, or the Stage that the nest fills.
+UOp Sketch::root() const {
+  if (focus < 0) return body;
+  for (UOp n : toposort(body))
+    if (n->is(Op::Stage) && nest_of(n) == focus) return n;
+  return body;
+}
+
+void Sketch::note_accesses(std::span<const UOp> order) {
+  std::unordered_set<const Node*> stores;
+  std::unordered_map<const Node*, uint64_t> around;
+  for (UOp n : order) {
+    if (n->is(Op::Store)) stores.insert(n->src(0).get());
+    if (n->is(Op::Reduce))
+      for (UOp inside : toposort(n->src(0)))
+        if (inside->is(Op::Index)) around[inside.get()] |= n->src(0)->ranges;
+  }
+  for (UOp n : order)
+    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), stores.count(n.get()), around[n.get()]);
+}
+
+void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
+  UOp position = split_gate(place).idx;
+  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position)});
 }
 
 void Sketch::look() {
@@ -29,35 +65,43 @@ void Sketch::look() {
   accesses.clear();
   sum = sum_stage = {};
   int sums = 0;
-  std::unordered_set<const Node*> stores;
-  std::unordered_map<const Node*, uint64_t> nests;
-  std::vector<UOp> order = toposort(body);
+  const UOp top = root();
+  auto foreign = [&](UOp n) { return n != top && n->is(Op::Stage) && nest_of(n) >= 0; };
+  std::vector<UOp> order = toposort({&top, 1}, [&](UOp n) { return !foreign(n); });
+  std::erase_if(order, foreign);
   for (UOp n : order) {
     if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces.push_back(n);
-    if (n->is(Op::Store)) stores.insert(n->src(0).get());
     if (n->is(Op::Reduce)) sum = ++sums == 1 ? n : UOp();
-    if (n->is(Op::Stage) && n->src(0)->is(Op::Reduce)) sum_stage = n;
-    if (n->is(Op::Reduce))
-      for (UOp inside : toposort(n->src(0)))
-        if (inside->is(Op::Index)) nests[inside.get()] |= n->src(0)->ranges;
+    if (n->is(Op::Stage) && n != top && n->src(0)->is(Op::Reduce)) sum_stage = n;
   }
-  for (UOp n : order) {
-    if (!n->is(Op::Index)) continue;
-    UOp position = split_gate(n->src(1)).idx;
-    accesses.push_back({n->src(0), position, stores.count(n.get()) > 0, n->src(1)->is(Op::Where),
-                        nests[n.get()], slots_in(position)});
-  }
-  for (Node* end : body->src())
-    for (Node* r : end->src().subspan(1))
+  note_accesses(order);
+  if (top->is(Op::Stage))
+    note_access(top, top->src(1), true, 0);
+  auto add_outputs = [&](std::span<Node* const> closed) {
+    for (Node* r : closed)
       if (range_role(UOp(r)) == Role::Loop && !std::ranges::count(outputs, UOp(r)))
         outputs.emplace_back(r);
+  };
+  if (top->is(Op::Stage)) add_outputs(top->src().subspan(2));
+  else
+    for (Node* end : body->src()) add_outputs(end->src().subspan(1));
   std::ranges::sort(outputs, {}, range_slot);
   std::ranges::sort(reduces, {}, range_slot);
 }
 
+// What is kept is an argument of the kernel like others.
+static int memories(UOp body) {
+  int n = 0;
+  for (UOp u : toposort(body)) n += u->is(Op::Param) || u->is(Op::Stage);
+  return n;
+}
+
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
-  if (!next) return false;
+  if (!next || memories(next) > target.max_buffers) return false;
+  if (a.kind == Action::Split)
+    for (uint64_t& slots : nests)
+      if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
   body = next;
   actions.push_back(a);
   look();
@@ -67,6 +111,7 @@ bool Sketch::act(const Action& a) {
 void Sketch::take(const Sketch& trial) {
   body = trial.body;
   actions = trial.actions;
+  nests = trial.nests;
   shared = trial.shared;
   look();
 }
@@ -96,7 +141,7 @@ void order_reduces(Sketch& s, bool longest_inside) {
     int64_t sum = 0;
     for (const Access& a : s.accesses)
       if (!a.store && a.nest) sum += std::llabs(stride_of(a.position, r).value_or(0));
-    return std::pair((gate & r->ranges) != 0, sum);
+    return std::pair((gate & slot_bit(r)) != 0, sum);
   };
   std::vector<UOp> nest = s.reduces;
   std::ranges::stable_sort(nest, std::greater(), steps);

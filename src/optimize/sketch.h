@@ -12,15 +12,17 @@ struct Access {
   uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
 
   DType dtype() const { return memory->dtype; }
-  bool depends_on(UOp range) const {
-    return (moved_by & (uint64_t{1} << range_slot(range))) != 0;
-  }
+  bool depends_on(UOp range) const { return (moved_by & slot_bit(range)) != 0; }
 };
 
 struct Sketch {
   UOp body;
   const Target& target;
   std::vector<Action> actions;
+  // Loops that fill what the kernel keeps, as sets of slots; a nest is looked at by itself, as if
+  // it were a kernel that stores there. -1: what the outputs are made of.
+  std::vector<uint64_t> nests;
+  int focus = -1;
   // By slot, as of the last look().
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
@@ -29,6 +31,8 @@ struct Sketch {
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
   void look();
+  void find_nests();  // every stage with loops of its own
+  void look_at(int nest) { focus = nest, look(); }
   bool act(const Action& a);  // and look; false: refused
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
@@ -38,6 +42,12 @@ struct Sketch {
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
+
+ private:
+  int nest_of(UOp stage) const;  // -1: it belongs to what is looked at
+  UOp root() const;
+  void note_accesses(std::span<const UOp> order);
+  void note_access(UOp memory, UOp place, bool store, uint64_t nest);
 };
 
 // The loops of the only reduce as memory lies, the longest steps outside; ranges that a gate

@@ -135,7 +135,7 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
     strides.push_back(stride_of(position.idx, r).value_or(0));
     if (!strides.back()) return no("the read is not linear in joined ranges");
     axis.step = std::gcd(axis.step, strides.back());
-    joined |= r->ranges;
+    joined |= slot_bit(r);
     axis.rest = axis.rest + r * -strides.back();
   }
   axis.rest = simplify(axis.rest);
@@ -181,7 +181,7 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
       copies.emplace_back(axis.ranges[0], copy);
       continue;
     }
-    for (UOp r : axis.ranges) joined |= r->ranges;
+    for (UOp r : axis.ranges) joined |= slot_bit(r);
     moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
   }
   auto kept = [&](UOp of) {
@@ -206,7 +206,7 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   std::vector<UOp> over;
   uint64_t slots = 0;
   for (const Axis& axis : axes)
-    for (UOp r : axis.ranges) over.push_back(r), slots |= r->ranges;
+    for (UOp r : axis.ranges) over.push_back(r), slots |= slot_bit(r);
   const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                                : the_read(body, a.slot, slots, refused);
   if (!staged.value || !stands_outside(staged.value, over, slots, refused)) return {};

@@ -6,6 +6,9 @@ namespace mote {
 
 namespace {
 
+// Of an argument; what the kernel keeps is its own.
+bool is_read(UOp n) { return n->is(Op::Index) && n->src(0)->is(Op::Param); }
+
 Content content_of(const DrawnKernel& k) {
   Content c;
   std::vector<UOp> roots;
@@ -15,12 +18,12 @@ Content content_of(const DrawnKernel& k) {
     if (!n->is(Op::Reduce)) continue;
     uint64_t all = n->src(0)->ranges;
     for (UOp i : toposort(n->src(0)))
-      if (i->is(Op::Index) && (i->src(1)->ranges & all) != all)
+      if (is_read(i) && (i->src(1)->ranges & all) != all)
         c.operands.push_back({static_cast<int>(i->src(0)->ints(0)), i->src(1)});
   }
   for (const Write& w : k.writes) roots.push_back(w.position);
   for (UOp n : toposort(roots)) {
-    if (n->is(Op::Index)) c.reads.push_back({static_cast<int>(n->src(0)->ints(0)), n->src(1)});
+    if (is_read(n)) c.reads.push_back({static_cast<int>(n->src(0)->ints(0)), n->src(1)});
     if (n->is(Op::Param)) c.slots.push_back(static_cast<int>(n->ints(0)));
     if (n->is(Op::Range)) c.loops.push_back(n);
   }

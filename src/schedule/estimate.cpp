@@ -23,7 +23,7 @@ Estimate estimate(UOp body) {
     if (n->dtype == DType::index) continue;
     if (has(n->op, Alu) && !n->is(Op::Cast) && !n->is(Op::Bitcast)) e.ops += times(n->ranges);
     if (n->is(Op::Reduce)) e.ops += times(n->src(0)->ranges);
-    if (n->is(Op::Index)) {
+    if (n->is(Op::Index) && n->src(0)->is(Op::Param)) {
       double places = times(n->src(1)->ranges), all = static_cast<double>(n->src(0)->ints(1));
       e.bytes += std::fmin(places, all) * size_of(n->dtype);
     }

@@ -41,6 +41,7 @@ class Builder {
     drawn_.kernels.resize(draft_.kernels.size());
     for (UOp n : draft_.order) {
       Entry& e = draft_.at(n);
+      if (e.staged) e.stage = keep(n, e.requests[e.own]);
       for (uint32_t i = 0; i < e.requests.size(); ++i) {
         Request& r = e.requests[i];
         r.value = value(n, i);
@@ -67,6 +68,34 @@ class Builder {
     return make(Op::Index, n->dtype, {from, place});
   }
 
+  // Positions and sizes along the axes that are kept.
+  static std::pair<std::vector<UOp>, Shape> within_row(UOp n, const Request& r, uint64_t axes) {
+    std::vector<UOp> position;
+    Shape shape{0, {}, false};
+    for (uint64_t rest = axes; rest; rest &= rest - 1) {
+      const auto d = static_cast<size_t>(std::countr_zero(rest));
+      position.push_back(r.position[d]);
+      shape.dims.push_back(n->shape->dims[d]);
+    }
+    return {position, shape};
+  }
+
+  UOp keep(UOp n, const Request& own) {
+    auto [ranges, shape] = within_row(n, own, draft_.at(n).staged);
+    UOp place = draft_.positions.flatten(ranges, shape.dims);
+    std::vector<UOp> src{simplify(computed(n, own)), simplify(place)};
+    src.insert(src.end(), ranges.begin(), ranges.end());
+    int64_t ints[] = {static_cast<int64_t>(Space::Local), shape.count()};
+    return make(Op::Stage, n->dtype, src, Arg::of(intern_arg(ints)));
+  }
+
+  UOp read_kept(UOp n, const Request& r) {
+    const Entry& e = draft_.at(n);
+    auto [position, shape] = within_row(n, r, e.staged);
+    UOp place = simplify(where(r.valid, draft_.positions.flatten(position, shape.dims), invalid()));
+    return make(Op::Index, n->dtype, {e.stage, place});
+  }
+
   const Request& request_below(UOp n, const Request& r, uint32_t i) {
     return draft_.at(n->src(i)).requests[r.below[i]];
   }
@@ -87,6 +116,12 @@ class Builder {
     Request& r = e.requests[i];
     if (draft_.kernels[static_cast<size_t>(r.kernel)].copy) return {};
     if (e.stored && (n->is(Op::Copy) || i != e.own)) return read(n, r);
+    if (e.staged && i == e.own) return e.stage->src(0);
+    if (e.staged) return read_kept(n, r);
+    return computed(n, r);
+  }
+
+  UOp computed(UOp n, const Request& r) {
     switch (n->op) {
       case Op::Param: return read(n, r);
       case Op::After: return r.below.empty() ? read(n, r) : value_below_after(n, r).value;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "schedule/costs.h"
+#include "schedule/strips.h"
 
 namespace mote {
 
@@ -127,6 +128,23 @@ class Assigner {
     return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
   }
 
+  bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const {
+    if (!may_be_kept(n, s, costs_, target_)) return false;
+    double evals = 0;
+    for (const Request& r : e.requests) evals += evaluations(r);
+    const bool better = stored ? better_kept_than_stored(n, s, evals, draft_, costs_, target_)
+                               : better_kept_than_repeated(n, s, evals, costs_, target_);
+    return better && has_room_to_stage(n, e, s);
+  }
+
+  bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const {
+    const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
+    const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
+    return k.next_slot + loops + loops_of(n) <= kFusedLoops &&
+           size_with(k, n) <= target_.max_ops &&
+           fits(reads_with(k, n).size() + k.writes + k.kept + 1);
+  }
+
   // Far more products are summed than elements are read: registers and caches must be shared out to
   // all its loops together.
   bool sums_products(UOp n) const {
@@ -138,10 +156,11 @@ class Assigner {
   }
 
   // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
-  // tiled: a sum of products beside loops that are not its own.
+  // tiled: a sum of products beside loops that are not its own. What keeps rows has nests that are
+  // tiled each by itself.
   bool disturbs(UOp n, const Request& r) const {
     const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-    if (r.folded_by == static_cast<Op>(n->ints(0))) return false;
+    if (k.kept || r.folded_by == static_cast<Op>(n->ints(0))) return false;
     if (!sums_products(n)) return k.sums_products;
     const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
     return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
@@ -268,6 +287,9 @@ class Assigner {
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
                            : has_room_to_read(n, e) && better_stored(n, e)) ||
                   !has_room_to_loop(n, e);
+    if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
+      if (std::optional<Strip> s = find_strip(n, draft_); s && better_staged(n, e, *s, stored))
+        return stage(n, *s);
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
   }
@@ -310,7 +332,8 @@ class Assigner {
   bool has_room_to_read(UOp n, const Entry& e) const {
     return std::ranges::all_of(e.requests, [&](const Request& r) {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      return fits(k.reads.size() + k.writes + 1) || std::ranges::binary_search(k.reads, n->id);
+      return fits(k.reads.size() + k.writes + k.kept + 1) ||
+             std::ranges::binary_search(k.reads, n->id);
     });
   }
 
@@ -453,8 +476,8 @@ class Assigner {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops || size_with(k, n) > target_.max_ops) continue;
-      if (!fits(reads_with(k, n).size() + k.writes + std::max<size_t>(1, e.stores.size())))
-        continue;
+      const size_t memories = reads_with(k, n).size() + k.writes + k.kept;
+      if (!fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (n->is(Op::Reduce) && disturbs(n, r)) continue;
@@ -547,6 +570,35 @@ class Assigner {
     }
     for (const Request& r : e.requests) read_after(r.kernel, own.kernel);
     count_buffers(n, e, own, hosted);
+    descend(n, e.own);
+  }
+
+  // ---- staging
+
+  // The value is computed once for all positions of its inner axes; requests read what is kept.
+  void stage(UOp n, const Strip& s) {
+    Entry& e = draft_.at(n);
+    KernelDraft& k = kernel_of(e.requests[0]);
+    k.reads = reads_with(k, n);
+    k.size = size_with(k, n);
+    ++k.kept;
+    e.staged = s.inner;
+    e.own = static_cast<uint32_t>(s.host);
+    if (s.host < 0) {
+      Request own;
+      own.kernel = e.requests[0].kernel;
+      own.valid = truth(true);
+      own.scope = s.outer;
+      std::vector<UOp> position(e.requests[0].position.begin(), e.requests[0].position.end());
+      for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
+        const auto d = static_cast<size_t>(std::countr_zero(rest));
+        position[d] = new_range(own.kernel, n->shape->dims[d], Role::Loop);
+        own.scope |= position[d]->ranges;
+      }
+      own.position = draft_.lists.keep(position);
+      e.own = static_cast<uint32_t>(e.requests.size());
+      e.requests.push_back(own);
+    }
     descend(n, e.own);
   }
 

@@ -78,7 +78,9 @@ struct Entry {
   std::pmr::vector<Request> requests;
   std::pmr::vector<UOp> stores;  // full Stores of this value
   bool stored = false;
-  uint32_t own = 0;          // when stored: the request that computes it
+  uint32_t own = 0;          // when stored or staged: the request that computes it
+  uint64_t staged = 0;       // when not 0: axes that its only kernel keeps in a memory of its own
+  UOp stage;                 // that memory, once built
   Holder holder;             // when stored or a leaf: where readers find it
 };
 
@@ -105,6 +107,7 @@ struct KernelDraft {
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
+  size_t kept = 0;                // values staged, each in a memory of its own
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   bool copy = false;              // a copy between devices: outputs[0] from copy_source

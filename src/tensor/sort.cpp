@@ -22,8 +22,11 @@ Tensor exchange(const Tensor& x, bool mirror) {
   return where_tensor(first, minimum(x, other), maximum(x, other));
 }
 
-// Sorts the last axis, whose size is a power of two. Two stages at a time stay in one kernel: more
-// would repeat too much work, fewer would pass over memory too often.
+constexpr int64_t kNear = 2048;  // elements
+
+// Sorts the last axis, whose size is a power of two. Two stages at a time are computed from memory:
+// more would repeat too much work, fewer would pass over memory too often. Short axes stay near, and
+// every stage may be kept.
 Tensor network(const Tensor& t) {
   int64_t n = t.size(-1);
   std::vector<int64_t> shape = t.shape();
@@ -34,7 +37,7 @@ Tensor network(const Tensor& t) {
     split.back() = n / (2 * group);
     split.insert(split.end(), {2, group});
     x = exchange(x.reshape(split), mirror).reshape(shape);
-    if (++stage % 2 == 0) x = make_value(prim::contiguous(node_of(x)), x);
+    if (++stage % (n > kNear ? 2 : 1) == 0) x = make_value(prim::contiguous(node_of(x)), x);
   };
   for (int64_t block = 2; block <= n; block *= 2) {
     step(block / 2, true);

@@ -1,0 +1,202 @@
+// Strips: what a kernel keeps or folds for one row is kept for several rows, so that every step of
+// the work on a row becomes a nest of its own over those rows, to be tiled by itself.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "algebra/algebra.h"
+#include "base/error.h"
+#include "optimize/apply.h"
+
+namespace mote {
+
+namespace {
+
+UOp with_value(UOp stage, UOp value, UOp place, std::span<const UOp> ranges, int64_t size) {
+  std::vector<UOp> src{value, place};
+  src.insert(src.end(), ranges.begin(), ranges.end());
+  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
+  return make(Op::Stage, stage->dtype, src, Arg::of(intern_arg(ints)));
+}
+
+using Map = std::vector<std::pair<UOp, UOp>>;
+
+// Fresh loops for the ranges that a stage is filled over.
+std::vector<UOp> own_loops(UOp stage, int& next_slot, Map& map) {
+  std::vector<UOp> ranges;
+  for (Node* r : stage->src().subspan(2)) {
+    ranges.push_back(range(next_slot++, r->sources[0], Role::Loop));
+    map.emplace_back(UOp(r), ranges.back());
+  }
+  return ranges;
+}
+
+bool shares_loops(UOp stage) {
+  return std::ranges::any_of(stage->src().subspan(2),
+                             [](Node* r) { return range_role(UOp(r)) == Role::Reduce; });
+}
+
+// What is filled in the loops of a fold gets loops of its own, and the fold reads it.
+UOp separate_folds(UOp body, int& next_slot) {
+  while (true) {
+    std::vector<UOp> order = toposort(body);
+    auto it = std::ranges::find_if(
+        order, [](UOp n) { return n->is(Op::Stage) && shares_loops(n); });
+    if (it == order.end()) return body;
+    UOp old = *it;
+    Map map;
+    const std::vector<UOp> ranges = own_loops(old, next_slot, map);
+    UOp stage = with_value(old, substitute(old->src(0), map), substitute(old->src(1), map), ranges,
+                           old->ints(1));
+    UOp read = make(Op::Index, old->dtype, {stage, old->src(1)});
+    std::pair<UOp, UOp> whole[] = {{old, stage}, {old->src(0), read}};
+    body = substitute(body, whole);
+  }
+}
+
+class Widener {
+ public:
+  Widener(UOp row, int64_t rows, int next_slot)
+      : row_(row), rows_(rows), next_slot_(next_slot) {}
+
+  UOp run(UOp body) {
+    const std::vector<UOp> order = toposort(body);
+    for (UOp n : order)
+      if (n->is(Op::Stage)) around_ |= n->ranges;
+    for (UOp n : order)
+      if (UOp now = changed(n)) done_[n.get()] = now.get();
+      else return {};
+    return done_.at(body.get());
+  }
+
+ private:
+  UOp row_;
+  const int64_t rows_;
+  int next_slot_;
+  uint64_t around_ = 0;  // ranges that stages stand in
+  std::unordered_map<const Node*, Node*> done_;
+
+  // Loops whose extent says which of the rows they are for run as far as the longest row; this is
+  // where each row goes on. By the loops they became.
+  std::unordered_map<const Node*, Node*> inside_;
+  static constexpr int64_t kStep = 64;  // extents are multiples of this, to be cut into tiles
+
+  bool depends(UOp n) const { return n->ranges & slot_bit(row_); }
+
+  // Empty: the longest row is not known.
+  UOp longest(UOp loop) {
+    UOp counted = loop->src(0);
+    if (counted->is(Op::Min)) counted = counted->src(is_const(counted->src(0)) ? 1 : 0);
+    Linear extent = linear(counted);
+    const int64_t step = extent.coeff_of(row_);
+    extent.add(row_, -step);
+    extent.add(step > 0 ? step * (rows_ - 1) : 0);
+    UOp most = build(extent);
+    if (!extent.ok || depends(most)) return {};
+    UOp whole = simplify((most + (kStep - 1)) / kStep * kStep);
+    const int64_t all = loop->src(0)->hi;
+    if (whole->hi > all) whole = simplify(binary(Op::Min, whole, index(all)));
+    UOp now = range(range_slot(loop), whole, range_role(loop));
+    inside_[now.get()] = lt(now, loop->src(0)).get();
+    return now;
+  }
+
+  // Zero, or what changes no fold, beyond the end of a row.
+  UOp masked(UOp n) {
+    const uint32_t first = n->is(Op::Stage) ? 2 : 1;
+    UOp value = n->src(0), inside = truth(true);
+    for (Node* r : n->src().subspan(first))
+      if (auto it = inside_.find(r); it != inside_.end()) inside = inside & UOp(it->second);
+    if (inside->is_const(1)) return n;
+    const bool sums = n->is(Op::Reduce) && static_cast<Op>(n->ints(0)) == Op::Add;
+    if (sums && is_zero_beyond(value)) return n;
+    UOp other = n->is(Op::Stage) ? zero_like(value)
+                                 : fold_identity(static_cast<Op>(n->ints(0)), value->dtype);
+    std::vector<Node*> src(n->src().begin(), n->src().end());
+    UOp whole = where(inside, value, other);
+    src[0] = whole.get();
+    return with_src(n, src);
+  }
+
+  // What is kept is zero there already.
+  bool is_zero_beyond(UOp value) const {
+    if (value->is(Op::Mul)) return is_zero_beyond(value->src(0)) || is_zero_beyond(value->src(1));
+    return value->is(Op::Index) && value->src(0)->is(Op::Stage) &&
+           zeroed_.count(value->src(0).get());
+  }
+  std::unordered_set<const Node*> zeroed_;
+
+  UOp changed(UOp n) {
+    std::vector<Node*> src;
+    for (Node* s : n->src()) src.push_back(done_.at(s));
+    if (n->is(Op::Range) && n != row_ && depends(n->src(0))) return longest(n);
+    UOp now = n->nsrc ? with_src(n, src) : n;
+    if (n->is(Op::Stage) || n->is(Op::Reduce)) {
+      UOp before = now;
+      now = masked(now);
+      if (n->is(Op::Stage) && depends(n)) {
+        UOp stage = widened(now);
+        if (now != before) zeroed_.insert(stage.get());
+        return stage;
+      }
+    }
+    if (n->is(Op::Index) && n->src(0)->is(Op::Stage) && depends(n->src(0)))
+      return read(now->src(0), now->src(1), n->src(0)->ints(1));
+    if (n->is(Op::Reduce) && depends(n) && !(n->ranges & ~around_)) return kept(now);
+    return now;
+  }
+
+  UOp read(UOp stage, UOp position, int64_t size) {
+    Gated g = split_gate(position);
+    return make(Op::Index, stage->dtype, {stage, gated(g.valid, row_ * size + g.idx)});
+  }
+
+  UOp widened(UOp stage) {
+    UOp copy = range(next_slot_++, index(rows_), Role::Loop);
+    Map map{{row_, copy}};
+    std::vector<UOp> ranges = own_loops(stage, next_slot_, map);
+    ranges.insert(ranges.begin(), copy);
+    const int64_t size = stage->ints(1);
+    Gated g = split_gate(substitute(stage->src(1), map));
+    return with_value(stage, substitute(stage->src(0), map), gated(g.valid, copy * size + g.idx),
+                      ranges, size * rows_);
+  }
+
+  // The fold of a row, for all of them.
+  UOp kept(UOp reduce) {
+    UOp copy = range(next_slot_++, index(rows_), Role::Loop);
+    Map map{{row_, copy}};
+    UOp stage = with_value(reduce, substitute(reduce, map), copy, {&copy, 1}, rows_);
+    return make(Op::Index, reduce->dtype, {stage, row_});
+  }
+};
+
+int loops_needed(UOp body) {
+  int n = 1;
+  for (UOp u : toposort(body)) {
+    if (u->is(Op::Stage)) n += 2 * static_cast<int>(u->nsrc);
+    n += u->is(Op::Reduce);
+  }
+  return n;
+}
+
+}  // namespace
+
+UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
+  if (!r) return refuse(refused, text("no range of slot ", a.slot));
+  if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
+  const std::vector<UOp> order = toposort(body);
+  auto kept = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };
+  if (std::ranges::none_of(order, kept)) return refuse(refused, "nothing is kept in this loop");
+  if (ranges.next_slot + loops_needed(body) > kSlots) return refuse(refused, "too many ranges");
+  int next_slot = ranges.next_slot;
+  body = separate_folds(body, next_slot);
+  UOp split = apply(body, {Action::Split, a.slot, a.amount, Role::Loop}, refused);
+  if (!split) return {};
+  UOp row = Ranges(split).find(next_slot);
+  UOp wide = Widener(row, a.amount, next_slot + 1).run(split);
+  return wide ? simplify(wide) : refuse(refused, "the longest row is not known");
+}
+
+}  // namespace mote
