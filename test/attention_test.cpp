@@ -122,4 +122,15 @@ TEST_SUITE("attention") {
     CHECK(largest_difference(x.flip({1}).softmax(-1) + x.softmax(-1),
                              y.flip({1}).softmax(-1) + y.softmax(-1)) < 1e-6);
   }
+
+  TEST_CASE("a row that is kept is whole, wherever along an axis of one element it is asked for") {
+    manual_seed(10);
+    const Tensor x = randn({3, 1, 2}).realize();
+    auto rows = [](const Tensor& t) {
+      Tensor sum = t.matmul(t.transpose(1, 2));
+      Tensor row = cat({sum.expand({3, 1, 2}), (sum * sum + 1).sqrt(), sum.abs()}, 2);
+      return cat({row, row, row}, 1);
+    };
+    CHECK(largest_difference(rows(x), rows(on("INTERP", x))) < 1e-6);
+  }
 }

@@ -663,10 +663,11 @@ struct Layer {
   double growth;
   Tensor (*call)(In x);
 };
-// Scores are kept small: of large ones, softmax makes much of a rounding error.
+// Scores are kept small: of large ones, softmax makes much of a rounding error. Values that a mask
+// hides are finite: whether 0 times another is NaN is not said (docs/semantics.md).
 Tensor attend(In x, bool causal) {
-  Tensor small = x.tanh() * 2;
-  return small.scaled_dot_product_attention(small, x, AttentionOptions{.is_causal = causal});
+  Tensor small = x.tanh() * 2, values = causal ? mote::where(x.isfinite(), x, 0) : x;
+  return small.scaled_dot_product_attention(small, values, AttentionOptions{.is_causal = causal});
 }
 Tensor lower_triangle(In x) { return mote::where(x.ones_like().tril() == 1, x, -INFINITY); }
 Tensor spread(In x) {

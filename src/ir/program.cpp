@@ -11,7 +11,10 @@ UOp value_of_two_lanes(UOp root) {
   for (UOp u : toposort(root)) {
     if (u->is(Op::Range) && range_role(u) == Role::Lane) lanes |= u->ranges;
     const bool value = !has(u->op, Effect) || u->is(Op::Store);
-    if (value && std::popcount(u->ranges & lanes) > 1) return u;
+    uint64_t ranges = u->ranges;
+    if (u->is(Op::Reduce))  // also over lanes that what it folds does not depend on
+      for (Node* s : u->src()) ranges |= s->ranges;
+    if (value && std::popcount(ranges & lanes) > 1) return u;
   }
   return {};
 }

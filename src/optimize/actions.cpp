@@ -102,6 +102,32 @@ int64_t most_positions(UOp r) {
   return by_loops ? n->hi : 0;
 }
 
+UOp runs_where(UOp r) {
+  UOp runs = truth(true);
+  for (UOp n = r->src(0); n->is(Op::Where);) {
+    const bool otherwise = n->src(1)->is_const(0);
+    runs = runs & (otherwise ? logical_not(n->src(0)) : n->src(0));
+    n = n->src(otherwise ? 2 : 1);
+  }
+  return runs;
+}
+
+UOp gated_reads(UOp value, UOp gate, uint64_t except) {
+  std::unordered_map<const Node*, Node*> done;
+  for (UOp n : toposort(value)) {
+    std::vector<Node*> src;
+    for (Node* s : n->src()) src.push_back(done.at(s));
+    UOp now = n->nsrc ? with_src(n, src) : n;
+    if (n->is(Op::Index) && !(n->ranges & except)) {
+      const Gated at = split_gate(now->src(1));
+      if (at.idx->lo < 0 || at.idx->hi >= now->src(0)->ints(1))
+        now = make(Op::Index, n->dtype, {now->src(0), gated(gate & at.valid, at.idx)});
+    }
+    done[n.get()] = now.get();
+  }
+  return done.at(value.get());
+}
+
 UOp refuse(std::string* refused, std::string why) {
   if (refused) *refused = std::move(why);
   return {};
@@ -240,7 +266,7 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "the inner loop must have the role of the range");
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
-  if (next_slot >= kSlots) return refuse(refused, "too many ranges");
+  if (next_slot >= kMostRanges) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
   if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
     return refuse(refused, "its extent depends on other loops");
@@ -359,6 +385,12 @@ UOp apply_block(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, b, {b}, {}).run(body);
 }
 
+// What a range runs over, and with it all in its loop, needs no more than the loops outside.
+bool is_index_arithmetic(UOp gate) {
+  const std::vector<UOp> order = toposort(gate);
+  return std::ranges::none_of(order, [](UOp n) { return n->is(Op::Reduce) || n->is(Op::Stage); });
+}
+
 // Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
 UOp apply_skip(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
@@ -369,11 +401,13 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
     if (reduce) return refuse(refused, "several reduces run over it");
     reduce = n;
   }
+  if (!reduce) return refuse(refused, "nothing is folded over it");
   UOp value = reduce->src(0);
   if (!value->is(Op::Where) ||
       value->src(2) != fold_identity(static_cast<Op>(reduce->ints(0)), value->dtype))
     return refuse(refused, "what is folded has no gate");
   UOp gate = value->src(0);
+  if (!is_index_arithmetic(gate)) return refuse(refused, "the gate is a result of folds");
   for (UOp g : open_ranges(gate)) {
     const bool inside = range_role(g) == Role::Reduce && range_slot(g) >= range_slot(r);
     if (inside || is_tile(range_role(g)))
@@ -382,7 +416,9 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
   UOp some = range(range_slot(r), where(gate, r->src(0), index(0)), Role::Reduce);
   std::vector<std::pair<UOp, UOp>> within{{r, some}};
   for (UOp holds : conjuncts(gate)) within.emplace_back(holds, truth(true));
-  std::vector<UOp> src{substitute(simplify_given(value->src(1), gate), within)};
+  // What does not move with the loop may be read before it, where the gate is not known.
+  UOp inside = substitute(simplify_given(value->src(1), gate), within);
+  std::vector<UOp> src{gated_reads(inside, gate, slot_bit(r))};
   for (Node* s : reduce->src().subspan(1)) src.push_back(UOp(s) == r ? some : UOp(s));
   std::pair<UOp, UOp> whole[] = {{reduce, make(Op::Reduce, reduce->dtype, src, reduce->arg)}};
   return simplify(substitute(body, whole));

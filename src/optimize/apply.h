@@ -4,6 +4,9 @@
 
 namespace mote {
 
+// How many actions may make: lowering gives some nests loops of their own.
+constexpr int kMostRanges = kSlots - 16;
+
 struct Ranges {
   std::vector<UOp> all;
   int next_slot = 0;
@@ -19,6 +22,13 @@ uint64_t ranges_in(UOp position);
 
 // How many positions a range has at most, 0 where that is not known here.
 int64_t most_positions(UOp range);
+
+// Where a range has positions at all: `skip` gives it the extent where(gate, n, 0).
+UOp runs_where(UOp range);
+
+// Reads that might leave their memory where the gate is false happen only where it is true; without
+// those that depend on a range of the slots `except`.
+UOp gated_reads(UOp value, UOp gate, uint64_t except);
 
 // Says why and is empty.
 UOp refuse(std::string* refused, std::string why);

@@ -150,8 +150,12 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   return true;
 }
 
-// The extents of what stays outside must not depend on what is staged over.
+// The extents of what stays outside must not depend on what is staged over, and what is kept for
+// each position of that would be kept once more for the copies.
 bool stands_outside(UOp value, std::span<const UOp> over, uint64_t slots, std::string* refused) {
+  for (UOp n : toposort(value))
+    if (n->is(Op::Stage) && (n->ranges & slots))
+      return refuse(refused, "it is read where something kept says, which depends on these"), false;
   for (UOp r : open_ranges(value)) {
     if (std::ranges::count(over, r)) continue;
     if (r->src(0)->ranges & slots)
@@ -184,9 +188,13 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
     for (UOp r : axis.ranges) joined |= slot_bit(r);
     moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
   }
+  // A copy runs over all positions, where a loop may be skipped for some.
+  UOp runs = truth(true);
+  for (const auto& [r, copy] : copies) runs = runs & runs_where(r);
   auto kept = [&](UOp of) {
     std::pair<UOp, UOp> map[] = {{staged.read, moved}};
-    return simplify(substitute(joined ? substitute(of, map) : of, copies));
+    if (joined) of = substitute(of, map);
+    return simplify(substitute(gated_reads(of, runs, 0), copies));
   };
   src[0] = kept(value);
   // What else is made of the read may depend on joined ranges in other ways.
@@ -210,7 +218,7 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                                : the_read(body, a.slot, slots, refused);
   if (!staged.value || !stands_outside(staged.value, over, slots, refused)) return {};
-  if (ranges.next_slot + static_cast<int>(axes.size()) > kSlots)
+  if (ranges.next_slot + static_cast<int>(axes.size()) > kMostRanges)
     return refuse(refused, "too many ranges");
   if (std::ranges::count_if(axes, &Axis::joined) > 1)
     return refuse(refused, "one axis of joined ranges at most");

@@ -36,6 +36,12 @@ bool shares_loops(UOp stage) {
                              [](Node* r) { return range_role(UOp(r)) == Role::Reduce; });
 }
 
+bool moves_with_loops(UOp stage) {
+  return std::ranges::all_of(stage->src().subspan(2), [&](Node* r) {
+    return (stage->src(0)->ranges & slot_bit(UOp(r))) != 0;
+  });
+}
+
 // What is filled in the loops of a fold gets loops of its own, and the fold reads it.
 UOp separate_folds(UOp body, int& next_slot) {
   while (true) {
@@ -49,7 +55,9 @@ UOp separate_folds(UOp body, int& next_slot) {
     UOp stage = with_value(old, substitute(old->src(0), map), substitute(old->src(1), map), ranges,
                            old->ints(1));
     UOp read = make(Op::Index, old->dtype, {stage, old->src(1)});
-    std::pair<UOp, UOp> whole[] = {{old, stage}, {old->src(0), read}};
+    Map whole{{old, stage}};
+    // A value that is the same all along the row may be known outside the fold, too.
+    if (moves_with_loops(old)) whole.emplace_back(old->src(0), read);
     body = substitute(body, whole);
   }
 }
@@ -189,7 +197,7 @@ UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const std::vector<UOp> order = toposort(body);
   auto kept = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };
   if (std::ranges::none_of(order, kept)) return refuse(refused, "nothing is kept in this loop");
-  if (ranges.next_slot + loops_needed(body) > kSlots) return refuse(refused, "too many ranges");
+  if (ranges.next_slot + loops_needed(body) > kMostRanges) return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;
   body = separate_folds(body, next_slot);
   UOp split = apply(body, {Action::Split, a.slot, a.amount, Role::Loop}, refused);

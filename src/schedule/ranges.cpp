@@ -590,6 +590,9 @@ class Assigner {
       own.valid = truth(true);
       own.scope = s.outer;
       std::vector<UOp> position(e.requests[0].position.begin(), e.requests[0].position.end());
+      // Along an axis of one element requests may stand elsewhere, where they are not valid.
+      for (size_t d = 0; d < position.size(); ++d)
+        if (n->shape->dims[d] == Dim(1)) position[d] = index(0);
       for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
         const auto d = static_cast<size_t>(std::countr_zero(rest));
         position[d] = new_range(own.kernel, n->shape->dims[d], Role::Loop);
