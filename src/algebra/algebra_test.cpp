@@ -92,6 +92,10 @@ TEST_CASE("gates meet outside and tell the index") {
   UOp b = loop(1, 3);
   UOp window = gated(ge(a + b, index(1)) & lt(a + b, index(13)), (a + b - index(1)) % 12);
   SAME(window, gated(ge(a + b, index(1)) & lt(a + b, index(13)), a + b - index(1)));
+  // A loop runs as far as it does, whatever is known where it is counted.
+  UOp some = range(2, where(lt(a, index(3)), index(4), index(0)), Role::Reduce);
+  SAME(gated(lt(a, index(3)), some % 3), gated(lt(a, index(3)), some % 3));
+  CHECK(simplify(gated(lt(a, index(3)), some % 3))->src(1)->src(0) == some);
 }
 
 TEST_CASE("a padded window with stride and dilation reads one plain position") {

@@ -205,13 +205,15 @@ bool plain_sum(UOp u) {
          });
 }
 
-// Reads happen whether or not the facts hold, so nothing below them may be assumed: they are hidden
-// behind variables.
+// Reads happen and loops run whether or not the facts hold, so nothing below them may be assumed:
+// they are hidden behind variables.
 Map hide_reads(UOp u) {
   Map hidden;
-  auto is_read = [](UOp n) { return n->is(Op::Index) || n->is(Op::Load); };
-  for (UOp n : toposort({&u, 1}, [&](UOp x) { return !is_read(x); })) {
-    if (!is_read(n)) continue;
+  auto is_hidden = [](UOp n) {
+    return n->is(Op::Index) || n->is(Op::Load) || (n->is(Op::Range) && n->src(0)->ranges);
+  };
+  for (UOp n : toposort({&u, 1}, [&](UOp x) { return !is_hidden(x); })) {
+    if (!is_hidden(n)) continue;
     int64_t ints[] = {n->lo, n->hi, 0, 0};
     hidden.emplace_back(
         n, make(Op::Var, n->dtype, {}, Arg::of(intern_arg(ints, text("read", hidden.size())))));

@@ -231,6 +231,23 @@ bool fills_stage(UOp body, UOp r) {
   });
 }
 
+bool close_together(std::span<const UOp> order, UOp a, UOp b) {
+  return std::ranges::any_of(order, [&](UOp n) {
+    return (n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage)) &&
+           std::ranges::count(n->src(), a.get()) && std::ranges::count(n->src(), b.get());
+  });
+}
+
+// Whether the extent of another loop depends on r: of any, or of one in the same nest, where what r
+// is split into would stand inside.
+bool extent_depends(UOp body, UOp r, bool any) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Range) && (n->src(0)->ranges & slot_bit(r)) &&
+           (any || close_together(order, n, r));
+  });
+}
+
 // Of a size that d divides.
 UOp quotient(UOp n, int64_t d) {
   if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
@@ -272,10 +289,8 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "its extent depends on other loops");
   if (is_tile(a.role) && has_stage_inside(body, r))
     return refuse(refused, "something is kept for each of its positions");
-  if (is_tile(a.role))
-    for (UOp other : toposort(body))
-      if (other->is(Op::Range) && (other->src(0)->ranges & slot_bit(r)))
-        return refuse(refused, "the extent of a loop depends on it");
+  if (extent_depends(body, r, is_tile(a.role)))
+    return refuse(refused, "the extent of a loop depends on it");
   bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
   UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
