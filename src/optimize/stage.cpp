@@ -150,12 +150,19 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   return true;
 }
 
-// The extents of what stays outside must not depend on what is staged over, and what is kept for
-// each position of that would be kept once more for the copies.
+// Of nests below the value that will be there twice, once for the copies: they get their own.
+int loops_copied(UOp value, uint64_t slots) {
+  int loops = 0;
+  for (UOp n : toposort(value)) {
+    if (!(n->ranges & slots)) continue;
+    if (n->is(Op::Stage)) loops += static_cast<int>(n->nsrc) - 2;
+    if (n->is(Op::Reduce)) loops += static_cast<int>(n->nsrc) - 1;
+  }
+  return loops;
+}
+
+// The extents of what stays outside must not depend on what is staged over.
 bool stands_outside(UOp value, std::span<const UOp> over, uint64_t slots, std::string* refused) {
-  for (UOp n : toposort(value))
-    if (n->is(Op::Stage) && (n->ranges & slots))
-      return refuse(refused, "it is read where something kept says, which depends on these"), false;
   for (UOp r : open_ranges(value)) {
     if (std::ranges::count(over, r)) continue;
     if (r->src(0)->ranges & slots)
@@ -218,8 +225,8 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                                : the_read(body, a.slot, slots, refused);
   if (!staged.value || !stands_outside(staged.value, over, slots, refused)) return {};
-  if (ranges.next_slot + static_cast<int>(axes.size()) > kMostRanges)
-    return refuse(refused, "too many ranges");
+  const int loops = static_cast<int>(axes.size()) + loops_copied(staged.value, slots);
+  if (ranges.next_slot + loops > kMostRanges) return refuse(refused, "too many ranges");
   if (std::ranges::count_if(axes, &Axis::joined) > 1)
     return refuse(refused, "one axis of joined ranges at most");
   int64_t size = 1;
