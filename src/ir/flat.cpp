@@ -73,7 +73,8 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       const Storage* s = n->arg.storage;
       auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
       if (fresh) inputs->buffers.push_back(n);
-      int64_t ints[] = {it->second, s->count, 0, s->device};
+      const Space space = is_scratch(*s) ? Space::Local : Space::Global;
+      int64_t ints[] = {it->second, s->count, static_cast<int64_t>(space), s->device};
       return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
     }
     if (n->is(Op::Var) && n->ints(2)) {

@@ -186,7 +186,9 @@ class Assigner {
   void add_param(UOp n) {
     auto slot = static_cast<size_t>(n->ints(0));
     if (draft_.buffers.size() <= slot) draft_.buffers.resize(slot + 1);
-    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, static_cast<int>(slot), -1};
+    const bool given = static_cast<Space>(n->ints(2)) == Space::Global;
+    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, given ? static_cast<int>(slot) : -1,
+                            -1};
   }
 
   int add_temporary(UOp n) {
@@ -402,8 +404,10 @@ class Assigner {
     o.store = s;
     o.before = version_of(view);
     kernel_of(r).outputs.push_back(o);
-    kernel_of(r).reads = joined({}, bounds_.reads[value->id]);
-    kernel_of(r).size = bounds_.size[value->id];
+    // A value that counts as a buffer is one until this kernel is found to be the one to compute it.
+    const bool counts = counts_as_buffer(value);
+    kernel_of(r).reads = joined({}, counts ? std::span(&value->id, 1) : bounds_.reads[value->id]);
+    kernel_of(r).size = counts ? 1 : bounds_.size[value->id];
     kernel_of(r).writes = 1;
     if (o.before) waiting_[o.before.get()].push_back(r.kernel);
     for (int later : waiting_[s.get()]) read_after(later, r.kernel);
