@@ -130,7 +130,7 @@ ValuesIndices Tensor::median(int64_t dim, bool keepdim, Loc where) const {
   int64_t axis = to_axis(dim, this->dim());
   if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
   int64_t n = size(axis);
-  expect(n > 0, "axis ", axis, " of shape ", *this, " is empty");
+  expect(n > 0, "axis ", axis, " of shape ", *this, " is empty, so it has no middle element");
   ValuesIndices s = sorted(*this, axis, false);
   Tensor value = s.values.narrow(axis, (n - 1) / 2, 1), at = s.indices.narrow(axis, (n - 1) / 2, 1);
   if (is_floating_point()) {
@@ -143,6 +143,8 @@ ValuesIndices Tensor::median(int64_t dim, bool keepdim, Loc where) const {
 }
 Tensor Tensor::median(Loc where) const {
   Call call("median", where);
+  expect(shape_of(*this).count() > 0, "a tensor of shape ", *this,
+         " is empty, so it has no middle element");
   return flatten().median(0).values;
 }
 
