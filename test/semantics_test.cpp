@@ -300,8 +300,8 @@ TEST_SUITE("semantics") {
       CHECK(values(bytes.bitcast(DType::u32)) == values(words));
       CHECK(values(bytes.reshape({2, 4}).bitcast(DType::u16)) ==
             Values{0x0201, 0x0403, 0xbbaa, 0xddcc});
-      CHECK(vec(std::vector<double>{-2.5}, d).bitcast(DType::u8).bitcast(DType::f64).item<double>() ==
-            -2.5);
+      Tensor as_bytes = vec(std::vector<double>{-2.5}, d).bitcast(DType::u8);
+      CHECK(as_bytes.bitcast(DType::f64).item<double>() == -2.5);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "render/access.h"
 
 namespace mote {
 
@@ -26,7 +27,6 @@ bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && 
 bool is_branch(UOp u) {
   return range_role(u) != Role::Thread && !is_const(u->src(0)) && u->src(0)->hi <= 1;
 }
-UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
 
 // Bools are a lattice, whatever the op is called.
 Op bool_op(Op op) {
@@ -47,75 +47,11 @@ class Expander {
   }
 
  private:
-  // How one Load or Store walks memory.
-  struct Access {
-    UOp position;
-    UOp gate;  // may be empty
-    int slot;
-    DType dtype;
-    TileSet linear;         // ranges that only move the address by a constant
-    TileSet position_open;  // the others the position depends on
-    int lanes;              // of the statement
-    bool streamed;
-    bool lane_step_known;
-    int64_t lane_step;
-  };
-
   Access access(UOp statement, UOp index, UOp gate) {
-    UOp memory = memory_of(index->src(0));
-    ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
-    UOp position = index->src(1);
-    const Steps& steps = tiles_.steps(position);
-    const TileSet all = tiles_.of(position);
-    Access a{position,
-             gate,
-             static_cast<int>(memory->ints(0)),
-             index->dtype,
-             all & ~steps.nonlinear,
-             all & steps.nonlinear,
-             tiles_.lanes(tiles_.of(statement)),
-             statement->is(Op::Store) && statement->arg.i == 1,
-             true,
-             0};
-    if (TileSet lane = tiles_.lane(tiles_.of(statement))) {
-      a.lane_step_known = !(lane & steps.nonlinear);
-      a.lane_step = steps.of(std::countr_zero(lane));
-    }
-    return a;
+    return access_of(tiles_, statement, index, gate);
   }
-
   static UOp gate_of(UOp u, uint32_t i) { return u->nsrc > i ? u->src(i) : UOp(); }
   bool is_vector(TileSet set) const { return tiles_.lane(set) != 0; }
-  bool is_contiguous(const Access& a) const { return a.lane_step_known && a.lane_step == 1; }
-
-  static Access without_gate(Access a) {
-    a.gate = {};
-    return a;
-  }
-
-  // The axis along which a tile whose lanes lie apart is contiguous, whole vectors of it; -1: none.
-  int transposed_axis(const Access& a, TileSet open) {
-    if (!is_vector(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
-    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
-    const Steps& steps = tiles_.steps(a.position);
-    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
-      const int t = std::countr_zero(rest);
-      if (steps.of(t) == 1 && tiles_.extent(t) % a.lanes == 0) return t;
-    }
-    return -1;
-  }
-
-  // The axis of two neighbours where lanes step over two; -1: none.
-  int paired_axis(const Access& a, TileSet open) {
-    if (!is_vector(open) || !a.lane_step_known || a.lane_step != 2) return -1;
-    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
-    const Steps& steps = tiles_.steps(a.position);
-    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
-      const int t = std::countr_zero(rest);
-      if (steps.of(t) == 1 && tiles_.extent(t) == 2) return t;
-    }
-    return -1;
-  }
 
   // ---- what is needed, from the last statement to the first
 
@@ -160,8 +96,9 @@ class Expander {
     Access a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
     const TileSet all = tiles_.of(u);
-    const bool whole = is_contiguous(a) || paired_axis(a, all) >= 0 ||
-                       transposed_axis(a, all) >= 0 || transposed_axis(without_gate(a), all) >= 0;
+    const bool whole = is_contiguous(a) || paired_axis(tiles_, a, all) >= 0 ||
+                       transposed_axis(tiles_, a, all) >= 0 ||
+                       transposed_axis(tiles_, without_gate(a), all) >= 0;
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
@@ -443,8 +380,9 @@ class Expander {
 
   void write_load(UOp u, Form& f) {
     const Access a = access(u, u->src(0), gate_of(u, 1));
-    if (const int axis = paired_axis(a, f.open); axis >= 0) return load_pairs(a, axis, f);
-    if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
+    if (const int axis = paired_axis(tiles_, a, f.open); axis >= 0) return load_pairs(a, axis, f);
+    if (const int axis = transposed_axis(tiles_, a, f.open); axis >= 0)
+      return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
@@ -490,8 +428,9 @@ class Expander {
 
   void write_to_memory(UOp u, const Access& a) {
     const TileSet all = tiles_.of(u);
-    if (const int axis = paired_axis(a, all); axis >= 0) return store_pairs(a, axis, u);
-    if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
+    if (const int axis = paired_axis(tiles_, a, all); axis >= 0) return store_pairs(a, axis, u);
+    if (const int axis = transposed_axis(tiles_, a, all); axis >= 0)
+      return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
     std::vector<std::string> addresses;

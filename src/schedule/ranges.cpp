@@ -404,7 +404,7 @@ class Assigner {
     o.store = s;
     o.before = version_of(view);
     kernel_of(r).outputs.push_back(o);
-    // A value that counts as a buffer is one until this kernel is found to be the one to compute it.
+    // A value that counts as a buffer is one until this kernel is found to be who computes it.
     const bool counts = counts_as_buffer(value);
     kernel_of(r).reads = joined({}, counts ? std::span(&value->id, 1) : bounds_.reads[value->id]);
     kernel_of(r).size = counts ? 1 : bounds_.size[value->id];

@@ -25,8 +25,8 @@ Tensor exchange(const Tensor& x, bool mirror) {
 constexpr int64_t kNear = 2048;  // elements
 
 // Sorts the last axis, whose size is a power of two. Two stages at a time are computed from memory:
-// more would repeat too much work, fewer would pass over memory too often. Short axes stay near, and
-// every stage may be kept.
+// more would repeat too much work, fewer would pass over memory too often. Short axes stay near,
+// and every stage may be kept.
 Tensor network(const Tensor& t) {
   int64_t n = t.size(-1);
   std::vector<int64_t> shape = t.shape();
