@@ -15,7 +15,8 @@
 // The passes, in order:
 //   split_large_reduces (split.cpp) much into little becomes two reduces
 //   bound_kernels   (bounds.cpp)   where a fused expression would outgrow the target
-//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where; store or recompute
+//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where
+//                   (choices.cpp)  store or recompute
 //   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
 //   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
 //                   (bodies.cpp)   numbers that equal kernels have in common
