@@ -6,13 +6,13 @@ namespace mote {
 
 UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
 
-Access access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
+TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
   UOp memory = memory_of(index->src(0));
   ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
   UOp position = index->src(1);
   const Steps& steps = tiles.steps(position);
   const TileSet all = tiles.of(position);
-  Access a{position,
+  TileAccess a{position,
            gate,
            static_cast<int>(memory->ints(0)),
            index->dtype,
@@ -29,18 +29,18 @@ Access access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
   return a;
 }
 
-Access without_gate(Access a) {
+TileAccess without_gate(TileAccess a) {
   a.gate = {};
   return a;
 }
 
-bool is_contiguous(const Access& a) { return a.lane_step_known && a.lane_step == 1; }
+bool is_contiguous(const TileAccess& a) { return a.lane_step_known && a.lane_step == 1; }
 
 namespace {
 
 // An axis whose steps are 1 and whose extent is right, where lanes step otherwise; -1: none.
 template <class Right>
-int axis_of_neighbours(Tiles& tiles, const Access& a, TileSet open, const Right& right) {
+int axis_of_neighbours(Tiles& tiles, const TileAccess& a, TileSet open, const Right& right) {
   const TileSet lane = tiles.lane(open), gated = a.gate ? tiles.of(a.gate) : 0;
   const Steps& steps = tiles.steps(a.position);
   for (TileSet rest = open & a.linear & ~lane & ~gated; rest; rest &= rest - 1) {
@@ -52,13 +52,13 @@ int axis_of_neighbours(Tiles& tiles, const Access& a, TileSet open, const Right&
 
 }  // namespace
 
-int transposed_axis(Tiles& tiles, const Access& a, TileSet open) {
+int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
   if (!tiles.lane(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
   return axis_of_neighbours(tiles, a, open,
                             [&](int64_t extent) { return extent % a.lanes == 0; });
 }
 
-int paired_axis(Tiles& tiles, const Access& a, TileSet open) {
+int paired_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
   if (!tiles.lane(open) || !a.lane_step_known || a.lane_step != 2) return -1;
   return axis_of_neighbours(tiles, a, open, [](int64_t extent) { return extent == 2; });
 }

@@ -5,7 +5,7 @@
 
 namespace mote {
 
-struct Access {
+struct TileAccess {
   UOp position;
   UOp gate;  // may be empty
   int slot;
@@ -21,13 +21,13 @@ struct Access {
 // What is read or written at a place: a Param or a Reg.
 UOp memory_of(UOp place);
 
-Access access_of(Tiles& tiles, UOp statement, UOp index, UOp gate);
-Access without_gate(Access a);
+TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate);
+TileAccess without_gate(TileAccess a);
 
-bool is_contiguous(const Access& a);
+bool is_contiguous(const TileAccess& a);
 // The axis along which a tile whose lanes lie apart is contiguous, whole vectors of it; -1: none.
-int transposed_axis(Tiles& tiles, const Access& a, TileSet open);
+int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open);
 // The axis of two neighbours where lanes step over two; -1: none.
-int paired_axis(Tiles& tiles, const Access& a, TileSet open);
+int paired_axis(Tiles& tiles, const TileAccess& a, TileSet open);
 
 }  // namespace mote

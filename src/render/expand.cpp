@@ -47,7 +47,7 @@ class Expander {
   }
 
  private:
-  Access access(UOp statement, UOp index, UOp gate) {
+  TileAccess access(UOp statement, UOp index, UOp gate) {
     return access_of(tiles_, statement, index, gate);
   }
   static UOp gate_of(UOp u, uint32_t i) { return u->nsrc > i ? u->src(i) : UOp(); }
@@ -67,7 +67,7 @@ class Expander {
   }
   void need_all(UOp u, int lanes) { need(u, ~TileSet{0}, lanes); }
 
-  void need_access(const Access& a) {
+  void need_access(const TileAccess& a) {
     need(a.position, a.position_open, tiles_.lanes(a.position_open));
     if (a.gate) need_all(a.gate, tiles_.lanes(tiles_.of(a.gate)));
   }
@@ -93,7 +93,7 @@ class Expander {
     UOp value = u->src(1);
     if (!u->src(0)->is(Op::Index))
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
-    Access a = access(u, u->src(0), gate_of(u, 2));
+    TileAccess a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
     const TileSet all = tiles_.of(u);
     const bool whole = is_contiguous(a) || paired_axis(tiles_, a, all) >= 0 ||
@@ -225,7 +225,7 @@ class Expander {
   // ---- memory
 
   // The place of each register, and of each lane if lanes do not follow one another.
-  Place place(const Access& a, const Point& at, std::optional<int> lane,
+  Place place(const TileAccess& a, const Point& at, std::optional<int> lane,
               std::vector<std::string>& addresses) {
     const bool vector = is_vector(a.position_open);
     auto k = static_cast<size_t>(tiles_.rank(a.position_open, at));
@@ -250,7 +250,7 @@ class Expander {
     return gate.lanes == 1 ? gate : writer_.slice(gate, lane, 1);
   }
 
-  std::optional<Value> gate_value(const Access& a, const Point& at) {
+  std::optional<Value> gate_value(const TileAccess& a, const Point& at) {
     if (!a.gate) return {};
     return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
   }
@@ -276,7 +276,7 @@ class Expander {
 
   // Calls step for each square of lanes x lanes, `at` being its corner.
   template <class Step>
-  void for_squares(const Access& a, TileSet open, int axis, const Step& step) {
+  void for_squares(const TileAccess& a, TileSet open, int axis, const Step& step) {
     Point at = tiles_.origin();
     do
       for (int64_t i = 0; i < tiles_.extent(axis); i += a.lanes) {
@@ -287,7 +287,7 @@ class Expander {
     while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
 
-  void load_transposed(const Access& a, int axis, Form& f) {
+  void load_transposed(const TileAccess& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     std::vector<std::string> addresses;
     for_squares(a, f.open, axis, [&](Point at) {
@@ -306,7 +306,7 @@ class Expander {
     });
   }
 
-  void store_transposed(const Access& a, int axis, UOp u) {
+  void store_transposed(const TileAccess& a, int axis, UOp u) {
     const TileSet all = tiles_.of(u);
     std::vector<std::string> addresses;
     for_squares(a, all, axis, [&](const Point& corner) {
@@ -336,7 +336,7 @@ class Expander {
 
   // Calls step for each of the two vectors of every pair, `at` being the pair's first position.
   template <class Step>
-  void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
+  void for_pairs(const TileAccess& a, TileSet open, int axis, const Step& step) {
     Point at = tiles_.origin();
     std::vector<std::string> addresses;
     do {
@@ -351,7 +351,7 @@ class Expander {
     } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
 
-  void load_pairs(const Access& a, int axis, Form& f) {
+  void load_pairs(const TileAccess& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     Value first;
     for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
@@ -366,7 +366,7 @@ class Expander {
     });
   }
 
-  void store_pairs(const Access& a, int axis, UOp u) {
+  void store_pairs(const TileAccess& a, int axis, UOp u) {
     for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
       const Value even = whole_value(u->src(1), at, a.lanes);
       ++at[static_cast<size_t>(axis)];
@@ -379,7 +379,7 @@ class Expander {
   }
 
   void write_load(UOp u, Form& f) {
-    const Access a = access(u, u->src(0), gate_of(u, 1));
+    const TileAccess a = access(u, u->src(0), gate_of(u, 1));
     if (const int axis = paired_axis(tiles_, a, f.open); axis >= 0) return load_pairs(a, axis, f);
     if (const int axis = transposed_axis(tiles_, a, f.open); axis >= 0)
       return load_transposed(a, axis, f);
@@ -404,7 +404,7 @@ class Expander {
 
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
-    const Access a = access(u, u->src(0), gate_of(u, 2));
+    const TileAccess a = access(u, u->src(0), gate_of(u, 2));
     if (!a.gate || !tiles_.of(u)) return write_to_memory(u, a);
     // Away from edges a tile is stored without masks, by one branch.
     writer_.open_if(true_everywhere(a.gate));
@@ -426,7 +426,7 @@ class Expander {
     return *sum;
   }
 
-  void write_to_memory(UOp u, const Access& a) {
+  void write_to_memory(UOp u, const TileAccess& a) {
     const TileSet all = tiles_.of(u);
     if (const int axis = paired_axis(tiles_, a, all); axis >= 0) return store_pairs(a, axis, u);
     if (const int axis = transposed_axis(tiles_, a, all); axis >= 0)
