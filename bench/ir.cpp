@@ -179,8 +179,8 @@ void bench_llvm() {
   const double wall_ms = (seconds_of(CLOCK_MONOTONIC) - wall) * 1e3;
   report(text("LLVM, ", kernels.size(), " kernels of MNIST, CPU time").c_str(),
          cpu_ms / count, "ms per kernel", 15, false);
-  std::printf("  on %d threads: %.0f ms by the clock, %.2f ms per kernel\n", thread_count(), wall_ms,
-              wall_ms / count);
+  std::printf("  on %d threads: %.0f ms by the clock, %.2f ms per kernel\n", thread_count(),
+              wall_ms, wall_ms / count);
 }
 
 }  // namespace

@@ -203,7 +203,8 @@ TEST_SUITE("command line") {
     says("train gpt --save-every 0", "[train] --save-every needs a whole number, 1 or more");
     says("run gpt --temperature -1", "[run] --temperature needs a number, 0 or more, got '-1'");
     says("run gpt --steps 0", "[run] --steps needs a whole number, 1 or more, got '0'");
-    says("run gpt --top-p 2", "[run] --top-p needs a number from 0 to 1, got '2'");
+    says("run gpt --top-p 2", "[run] --top-p needs a number above 0 and at most 1, got '2'");
+    says("run gpt --top-p 0", "[run] --top-p needs a number above 0 and at most 1, got '0'");
     says("train mnist --layers 3", "[train] --layers is no option of `train mnist`");
     says("run llama2c --data x", "[run] --data is no option of `run llama2c`");
     says("devices --json=yes", "[devices] --json takes no value, got 'yes'");

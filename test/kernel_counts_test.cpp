@@ -74,7 +74,8 @@ TEST_SUITE("kernel counts") {
   }
 
   TEST_CASE("products of one operand over the same loops are one kernel") {
-    Tensor x = input({256, 512}), k = input({512, 128}), v = input({512, 128}), q = input({512, 384});
+    Tensor x = input({256, 512});
+    Tensor k = input({512, 128}), v = input({512, 128}), q = input({512, 384});
     const double macs = 256.0 * 512 * 128;
     check_counts("keys and values", {matmul(x, k), matmul(x, v)},
                  {1, 4.1 * macs, 4.1 * (2 * 256 * 512 + 2 * 512 * 128 + 2 * 256 * 128)});
@@ -115,7 +116,8 @@ TEST_SUITE("kernel counts") {
   }
 
   TEST_CASE("an embedding reads only the rows asked for") {
-    Tensor table = input({50257, 64}), ids = empty({4, 16}, {.dtype = int64, .device = "NULL"}).realize();
+    Tensor table = input({50257, 64});
+    Tensor ids = empty({4, 16}, {.dtype = int64, .device = "NULL"}).realize();
     const double rows = 4 * 16 * 64;
     check_counts("embedding", {embedding(ids, table)}, {1, 8 * rows, 4 * 8 * rows});
   }

@@ -1,8 +1,8 @@
 // Devices for tests.
 //
-// LATE runs the CPU's code, but on threads of its own, after random delays and in any order that the
-// tokens allow. Memory is filled with rubbish when it is taken and given back, so that whoever does
-// not wait is found out.
+// LATE runs the CPU's code, but on threads of its own, after random delays and in any order that
+// the tokens allow. Memory is filled with rubbish when it is taken and given back, so that whoever
+// does not wait is found out.
 // NARROW interprets lowered kernels as INTERP_PROGRAM does, but is described as a device with at
 // most 8 buffers per kernel and no 64-bit types.
 // TIGHT runs the CPU's code, made for caches of a few KB: small kernels are blocked and packed

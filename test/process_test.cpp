@@ -111,6 +111,7 @@ TEST_SUITE("processes") {
 
   TEST_CASE("DEV names the device of new tensors") {
     CHECK(has(run_self("MOTE_DEV=INTERP", "in a child: add on the CPU"), "ran: [2. 2.] on INTERP"));
-    CHECK(has(run_self("MOTE_DEV=NOSUCH", "in a child: add on the CPU"), "there is no device NOSUCH; there are"));
+    CHECK(has(run_self("MOTE_DEV=NOSUCH", "in a child: add on the CPU"),
+              "there is no device NOSUCH; there are"));
   }
 }

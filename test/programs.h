@@ -42,8 +42,8 @@ struct Script {
 Script generate(uint64_t seed);
 std::string list(const Script& p);
 
-// All tensors of the program, built on `device`. With `effects`, the steps that only change when and
-// where things are computed (realize, a hop to another device and back) are done too.
+// All tensors of the program, built on `device`. With `effects`, the steps that only change when
+// and where things are computed (realize, a hop to another device and back) are done too.
 std::vector<Tensor> execute(const Script& p, const std::string& device, bool effects);
 
 // The tensors that went into tensor `of`, and those that share memory with one of them.

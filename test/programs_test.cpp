@@ -85,8 +85,8 @@ double largest(const HostArray& a) {
   return most;
 }
 
-// What the rounded evaluation itself is off by, and some units in the narrowest float of the largest
-// value involved.
+// What the rounded evaluation itself is off by, and some units in the narrowest float of the
+// largest value involved.
 double tolerance(const Script& p, const Expected& e, size_t i) {
   const programs::Fact& fact = p.facts[i];
   if (fact.exact) return 0;

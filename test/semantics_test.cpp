@@ -252,6 +252,22 @@ TEST_SUITE("semantics") {
     }
   }
 
+  TEST_CASE("fmod: a zero has the sign of what is divided, and the derivative is 1") {
+    for (DType d : {DType::f16, DType::bf16, DType::f32, DType::f64})
+      for (const char* device : {"CPU", "INTERP"}) {
+        CAPTURE(d);
+        CAPTURE(device);
+        Tensor a = tensor({-0.0, -4.0, 0.0, 4.0, -0.0, -5.0}, {d, device}).requires_grad_();
+        Tensor b = tensor({2.0, 2.0, -2.0, -2.0, INFINITY, 3.0}, {d, device});
+        Tensor rest = fmod(a, b);
+        rest.sum().backward();
+        CHECK(values(rest) == Values{0, 0, 0, 0, 0, -2});
+        CHECK(values(rest.signbit().to(DType::f32)) == Values{1, 1, 0, 0, 1, 1});
+        CHECK(values(a.grad()) == Values{1, 1, 1, 1, 1, 1});
+        CHECK(values(remainder(a, b).signbit().to(DType::f32)) == Values{1, 1, 0, 0, 1, 0});
+      }
+  }
+
   TEST_CASE("arange counts whole numbers exactly") {
     constexpr int64_t high = int64_t{1} << 60;
     CHECK(values(arange(high, high + 3)) == Values{high, high + 1, high + 2});
@@ -284,8 +300,8 @@ TEST_SUITE("semantics") {
       CHECK(values(bytes.bitcast(DType::u32)) == values(words));
       CHECK(values(bytes.reshape({2, 4}).bitcast(DType::u16)) ==
             Values{0x0201, 0x0403, 0xbbaa, 0xddcc});
-      CHECK(vec(std::vector<double>{-2.5}, d).bitcast(DType::u8).bitcast(DType::f64).item<double>() ==
-            -2.5);
+      Tensor as_bytes = vec(std::vector<double>{-2.5}, d).bitcast(DType::u8);
+      CHECK(as_bytes.bitcast(DType::f64).item<double>() == -2.5);
     }
   }
 

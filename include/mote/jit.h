@@ -94,15 +94,24 @@ struct JitFormOf : JitForm {
   explicit JitFormOf(const R& v) : value(v) {}
 };
 
-// Its address tells one list of types from another.
+// Their addresses tell types apart. A variable is an expression like others.
+template <class T>
+inline constexpr char jit_type = 0;
+template <class T>
+inline constexpr const void* jit_type_of =
+    &jit_type<std::conditional_t<std::is_base_of_v<Sym, T>, Sym, T>>;
 template <class... T>
-inline constexpr char jit_types = 0;
+inline constexpr const void* jit_type_list[] = {jit_type_of<T>...};
+struct JitTypes {
+  const void* const* list = nullptr;  // the result's first
+  size_t count = 0;
+};
 
 // One call; holds the function's lock. Errors leave through it.
 class JitCall {
  public:
   enum Mode { Run, Capture, Replay };
-  JitCall(JitCore& core, const void* type, const Loc& where);
+  JitCall(JitCore& core, const JitTypes& types, const Loc& where);
   ~JitCall();
   JitCall(const JitCall&) = delete;
 
@@ -152,7 +161,8 @@ class Jit : public JitBase {
   template <class... Args>
   auto call(const Loc& where, Args&&... args) {
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
-    JitCall call(core(where), &jit_types<R, std::remove_cvref_t<Args>...>, where);
+    const JitTypes types{jit_type_list<R, std::remove_cvref_t<Args>...>, 1 + sizeof...(Args)};
+    JitCall call(core(where), types, where);
     size_t i = 0;
     (walk_fields(args, std::to_string(i++), call), ...);
     if constexpr (std::is_void_v<R>) {

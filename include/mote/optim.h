@@ -21,10 +21,12 @@
 //                   f32 copy, from which the parameter is rounded. See LossScaler for f16.
 //   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
 //                   over them, whatever the number of parameters; what is in memory is as large as
-//                   without, but in a step realized together with its backward(), where all of
-//                   the gradient exists at once. The parameters become views of params[0], the one leaf left: gradients
-//                   are there, and are zero for parameters that the loss does not use. All have one
-//                   dtype and device. For optimizers that treat every element alike.
+//                   without. (One exception: gradients that are not clipped, and dropped before the
+//                   step is realized together with its backward(), are otherwise used up one by
+//                   one, and no two exist at the same time.) The parameters become views of
+//                   params[0], the one leaf left: gradients are there, and are zero for parameters
+//                   that the loss does not use. All have one dtype and device. For optimizers that
+//                   treat every element alike.
 #pragma once
 #include <mote/fields.h>
 #include <mote/lr_schedules.h>
@@ -98,7 +100,6 @@ class Optimizer {
 
   Keeping keeping_;
   std::vector<Tensor> ready_;    // gradients as step() will use them; empty: as they are
-  Tensor flat_gradient_;         // where a flat optimizer's gradients are put
   Tensor applies_;               // of the step being built
   std::vector<Tensor> written_;  // by the step being built
 };

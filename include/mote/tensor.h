@@ -461,5 +461,6 @@ struct CrossEntropyOptions {
 
 }  // namespace mote
 
+#include <mote/functional.h>
 #include <mote/functions.h>
 

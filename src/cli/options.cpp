@@ -50,6 +50,9 @@ bool parse_number(std::string_view word, T& out) {
 }
 
 std::string range_text(const Range& range) {
+  if (range.above && std::isfinite(range.most))
+    return text(" above ", range.least, " and at most ", range.most);
+  if (range.above) return text(" above ", range.least);
   return std::isfinite(range.most) ? text(" from ", range.least, " to ", range.most)
                                    : text(", ", range.least, " or more");
 }
@@ -65,10 +68,11 @@ void check_value(const Command& command, const Option& option, std::string_view 
   double number = 0;
   const bool parses = whole ? parse_number(value, integer) : parse_number(value, number);
   if (whole) number = static_cast<double>(integer);
-  check(parses && std::isfinite(number) && number >= option.range.least &&
-            number <= option.range.most,
+  const Range& range = option.range;
+  const bool enough = range.above ? number > range.least : number >= range.least;
+  check(parses && std::isfinite(number) && enough && number <= range.most,
         "[", command.name, "] --", option.name, " needs a ", whole ? "whole " : "", "number",
-        range_text(option.range), ", got '", value, "'");
+        range_text(range), ", got '", value, "'");
 }
 
 // "gpt|llama2c" as "gpt, llama2c: ".

@@ -14,6 +14,7 @@ namespace mote {
 // The numbers that an option takes, both ends among them.
 struct Range {
   double least = 0, most = std::numeric_limits<double>::infinity();
+  bool above = false;  // the least itself is too little
 };
 
 // --name VALUE. What may follow is said by its letter: "N" a whole number, "X" a number; anything

@@ -150,7 +150,7 @@ constexpr Option options[] = {
     {"temperature", "X",    "0 takes the likeliest token, 1 draws as the model says",
                             "gpt|llama2c"},
     {"top-p",       "X",    "draw among the likeliest that have this probability together",
-                            "gpt|llama2c", {.most = 1}},
+                            "gpt|llama2c", {.most = 1, .above = true}},
     {"seed",        "N",    "of the draws", "gpt|llama2c"},
     {"device",      "NAME", "where to compute (`mote devices`)"},
     {"json",        "",     "print JSON"},

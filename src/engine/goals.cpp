@@ -9,6 +9,7 @@
 #include "ir/device_list.h"
 #include "ir/memo.h"
 #include "ir/storage.h"
+#include "runtime/device.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -140,11 +141,27 @@ void keep_what_others_need(std::vector<Goal>& goals, const Reach& reach) {
   }
 }
 
+Storage* storage_under(UOp node) {
+  while (!node->is(Op::Buffer)) node = node->src(0);
+  return node->arg.storage;
+}
+
+StorageSet scratch(std::span<const Goal> goals, const Reach& reach) {
+  StorageSet found;
+  for (const Node* n : reach.overwritten) {
+    if (n->op != Op::Buffer || reach.is_needed_elsewhere(UOp(const_cast<Node*>(n)))) continue;
+    Storage& s = *n->arg.storage;
+    const bool named_once = s.refs.load(std::memory_order_acquire) == 1;
+    if (named_once && !device_buffer(s).allocated()) found.insert(&s);
+  }
+  if (!found.empty())
+    for (const Goal& g : goals) found.erase(storage_under(g.effect));
+  return found;
+}
+
 // The buffer's content is new: later graphs name the new version.
 Ref next_version(UOp node) {
-  UOp leaf = node;
-  while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
-  Storage* s = leaf->arg.storage;
+  Storage* s = storage_under(node);
   ++s->version;
   retain(s);
   return tensor_graph::buffer(s);
@@ -209,10 +226,11 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
   return goals;
 }
 
-void complete(std::vector<Goal>& goals) {
+StorageSet complete(std::vector<Goal>& goals) {
   std::optional<Reach> reach(goals);
   if (run_pending_writes(goals, *reach)) reach.emplace(goals);
   keep_what_others_need(goals, *reach);
+  return scratch(goals, *reach);
 }
 
 void settle(std::vector<Goal>& goals) {

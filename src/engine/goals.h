@@ -4,11 +4,14 @@
 #include <mote/tensor.h>
 
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace mote {
+
+using StorageSet = std::unordered_set<const Storage*>;
 
 // One thing that will be in memory afterwards.
 struct Goal {
@@ -30,7 +33,9 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors);
 //     not write again. A version that another write overwrites is not left in memory: who asked for
 //     it gets a copy;
 //   * would spoil values that depend on an overwritten version and are still referred to elsewhere.
-void complete(std::vector<Goal>& goals);
+// Gives the storages without memory that only the goals' graphs know: what is written to them is
+// not needed afterwards.
+StorageSet complete(std::vector<Goal>& goals);
 
 // Tensors in memory that is their own, about to be written by something that is no graph: goals
 // that copy what they hold for whoever else reads it.

@@ -19,7 +19,7 @@ class JitCore {
   std::recursive_mutex mutex;  // of all below; held for the length of a call
   bool in_call = false;
   bool has_run = false;                    // call 1 is over
-  const void* type = nullptr;              // of the arguments and the result, once it has run
+  JitTypes types;                          // of the result and the arguments, once it has run
   std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
   std::unique_ptr<Replayable> replayable;  // once captured
   std::unique_ptr<JitForm> form;
@@ -181,21 +181,33 @@ std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names, Loc 
   return c.replayable ? c.replayable->state(names) : std::vector<JitState>();
 }
 
-JitCall::JitCall(JitCore& core, const void* type, const Loc& where) : core_(core) {
+// What is new about the types of a call; empty: nothing.
+static std::string difference(const JitTypes& now, const JitTypes& then) {
+  if (now.list == then.list) return {};
+  if (now.count != then.count)
+    return text("called with ", now.count - 1, " arguments, there were ", then.count - 1);
+  for (size_t i = 1; i < now.count; ++i)
+    if (now.list[i] != then.list[i])
+      return text("argument ", i - 1, ": its type is another than before");
+  return now.list[0] == then.list[0] ? "" : "the result's type is another than before";
+}
+
+JitCall::JitCall(JitCore& core, const JitTypes& types, const Loc& where) : core_(core) {
   core.mutex.lock();
-  const bool calls_itself = core.in_call, other = core.has_run && core.type != type;
-  if (!calls_itself && !other) {
+  const bool calls_itself = core.in_call;
+  const std::string other = core.has_run ? difference(types, core.types) : "";
+  if (!calls_itself && other.empty()) {
     core.in_call = true;
     core.where = where;
     core.inlined = Recorder::current() != nullptr;
     core.mode = Run;
-    core.type = type;
+    core.types = types;
     return;
   }
   core.mutex.unlock();
   Call call("jit", where);
   expect(!calls_itself, "the function calls itself");
-  expect(false, "called with arguments of other types than before; reset() captures anew");
+  expect(false, other, "; reset() captures anew");
 }
 
 JitCall::~JitCall() {

@@ -71,6 +71,8 @@ void plan_temporaries(CompiledPlan& plan) {
   for (const CompiledStep& s : plan.steps) {
     Step step;
     step.buffers = s.buffers;
+    step.outputs = s.outputs;
+    step.written = s.written;
     lives.steps.push_back(step);
   }
   lives.buffers = plan.buffers;

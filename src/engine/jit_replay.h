@@ -97,7 +97,8 @@ class Replayable {
   void choose_outputs();
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
                    const Values& values) const;
-  Results make_results(const Walked& arguments, const PlacedArguments& placed, const Values& values);
+  Results make_results(const Walked& arguments, const PlacedArguments& placed,
+                       const Values& values);
 
   std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;

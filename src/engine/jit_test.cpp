@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "base/error.h"
@@ -378,14 +379,18 @@ TEST_SUITE("jit") {
   }
 
   TEST_CASE("jit: reading a value in the capture is an error that says what to do") {
-    for (int kind = 0; kind < 4; ++kind) {
-      int calls = 0;
+    for (int kind = 0; kind < 5; ++kind) {
+      int calls = 0, made_at = 0;
       auto f = jit([&](const Tensor& x) {
         ++calls;
         if (kind == 0) return x * x.sum().item<float>();
         if (kind == 1) return x * x.to_vector<float>()[0];
         if (kind == 2) return x.to_string().empty() ? x : x * 2;
-        return x.masked_select(x > 1);
+        if (kind == 3) return x.masked_select(x > 1);
+        made_at = __LINE__ + 1;
+        Tensor twice = x * 2;
+        std::ostringstream() << twice;
+        return twice;
       });
       Tensor x = row(ramp(4));
       f(x);
@@ -396,7 +401,10 @@ TEST_SUITE("jit") {
         CHECK(has(what, kind == 0   ? "[item]"
                         : kind == 1 ? "[to_vector]"
                         : kind == 2 ? "[to_string]"
-                                    : "[masked_select]"));
+                        : kind == 3 ? "[masked_select]"
+                                    : "[operator<<]"));
+        // An operator knows no line of its own.
+        if (kind == 4) CHECK(has(what, text("jit_test.cpp:", made_at)));
       }
       CHECK(calls == 3);
     }
@@ -500,6 +508,7 @@ TEST_SUITE("jit") {
     CHECK(has(error_of([&] { f(row(ramp(3)), n.bind(2)); }), "it was (8); a captured"));
     CHECK(has(error_of([&] { f(row(ramp(3)), n.bind(2)); }), text(":", __LINE__, ")")));
     CHECK(has(error_of([&] { f(x, Sym(n)); }), "[jit] argument 1: a variable without a value"));
+    CHECK(has(error_of([&] { f(x, n); }), "[jit] argument 1: a variable without a value"));
     CHECK(f(x, n.bind(4)).item<float>() == 6);
   }
 
@@ -558,7 +567,7 @@ TEST_SUITE("jit") {
   TEST_CASE("jit: other types of arguments are an error") {
     auto f = jit([](const auto& x) { return tensors(x)[0] * 2; });
     f(row({1}));
-    CHECK(has(error_of([&] { f(std::vector<Tensor>{row({1})}); }), "arguments of other types"));
+    CHECK(has(error_of([&] { f(std::vector<Tensor>{row({1})}); }), "[jit] argument 0: its type"));
   }
 
   TEST_CASE("jit: copies between devices, and variables in a list on a late one") {

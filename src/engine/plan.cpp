@@ -96,7 +96,8 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
   for (const Step& s : plan.steps) {
     auto [known, fresh] = reads.try_emplace(s.body.get());
     if (fresh) known->second = buffers_read(s);
-    out->steps.push_back({nullptr, s.buffers, s.outputs, known->second, s.device, s.provenance});
+    out->steps.push_back({nullptr, s.buffers, s.outputs, s.written, known->second, s.device,
+                          s.provenance});
   }
   compile_kernels(plan, device, *out);
   engine().counts.nodes += arena.made();

@@ -18,6 +18,7 @@ struct CompiledStep {
   std::shared_ptr<const Kernel> kernel;  // null: a copy
   std::vector<int> buffers;              // as Step::buffers, written ones first
   int outputs = 0;
+  std::vector<Elements> written;  // as Step::written
   std::vector<bool> reads;  // per buffer; a kernel may read what it writes
   uint8_t device = 0;       // 0: the plan's
   std::vector<uint32_t> provenance;

@@ -234,6 +234,7 @@ std::string Tensor::to_string(Loc where) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
+  Call call("operator<<", Loc());
   return out << (t.defined() ? t.to_string(Loc()) : "undefined");
 }
 

@@ -23,6 +23,8 @@ namespace {
 // Reads what was realized from its buffer.
 class Forward : public Flattener {
  public:
+  explicit Forward(StorageSet scratch) : scratch_(std::move(scratch)) {}
+  bool is_scratch(const Storage& s) override { return scratch_.count(&s) != 0; }
   UOp forward(UOp n) override {
     UOp held = tensor_graph::realized_in(n);
     if (!held) return n;
@@ -32,6 +34,7 @@ class Forward : public Flattener {
   }
 
  private:
+  StorageSet scratch_;
   std::unordered_map<const Node*, Ref> made_;
 };
 
@@ -42,8 +45,8 @@ void count(const CompiledPlan& plan) {
   c.plan_distinct = static_cast<uint64_t>(plan.distinct);
 }
 
-void run_goals(std::span<const Goal> goals, Device& device, uint8_t id) {
-  Forward forward;
+void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, uint8_t id) {
+  Forward forward(std::move(scratch));
   FlatInputs inputs;
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
@@ -108,14 +111,14 @@ void realize_interpreted_sources(std::span<const Goal> goals) {
 void realize(std::span<const Tensor> tensors) {
   std::lock_guard lock(engine_mutex());
   std::vector<Goal> goals = goals_of(tensors);
-  complete(goals);
+  StorageSet scratch = complete(goals);
   if (Recorder* r = Recorder::capturing()) {
     if (std::vector<Tensor> before = r->pending_before(goals); !before.empty()) {
       goals.clear();
       Recorder::Pause pause(*r);
       realize(before);
       before.clear();
-      complete(goals = goals_of(tensors));
+      scratch = complete(goals = goals_of(tensors));
     }
   }
   if (goals.empty()) return;
@@ -127,7 +130,7 @@ void realize(std::span<const Tensor> tensors) {
     interpret_goals(goals);
   } else {
     realize_interpreted_sources(goals);
-    run_goals(goals, device, id);
+    run_goals(goals, std::move(scratch), device, id);
   }
   settle(goals);
 }
@@ -137,7 +140,7 @@ void set_aside(std::span<const Tensor> tensors) {
   std::lock_guard lock(engine_mutex());
   std::vector<Goal> goals = copies_for_others(tensors);
   uint8_t id = goals[0].effect->device;
-  run_goals(goals, mote::device(id), id);
+  run_goals(goals, {}, mote::device(id), id);
   begin_versions(tensors);
   settle(goals);
 }
@@ -163,7 +166,7 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
   std::vector<Goal> goals = goals_of(tensors);
   ScheduleReport report;
   if (goals.empty()) return report;
-  Forward forward;
+  Forward forward(complete(goals));
   FlatInputs inputs;
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
@@ -181,6 +184,11 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
     report.total.ops += k.estimate.ops;
     report.total.bytes += k.estimate.bytes;
     report.kernels.push_back(std::move(k));
+  }
+  for (const PlannedBuffer& b : plan->buffers) {
+    if (b.param < 0) continue;
+    UOp given = inputs.buffers[static_cast<size_t>(b.param)];
+    if (!device_buffer(*given->arg.storage).allocated()) report.new_bytes += b.bytes();
   }
   report.distinct = plan->distinct;
   for (auto [dev, bytes] : plan->arenas) report.arena_bytes += bytes;

@@ -45,6 +45,7 @@ struct ScheduleReport {
   std::vector<KernelReport> kernels;  // in order; a kernel used twice stands twice
   int distinct = 0, copies = 0;
   int64_t arena_bytes = 0, unplanned_bytes = 0;
+  int64_t new_bytes = 0;  // of buffers that get their memory: results and what others still need
   Estimate total;
 };
 ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device = "");

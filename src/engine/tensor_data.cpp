@@ -6,6 +6,7 @@
 #include "engine/jit_record.h"
 #include "engine/realize.h"
 #include "ir/eval.h"
+#include "ir/provenance.h"
 #include "runtime/device.h"
 #include "runtime/host_array.h"
 #include "tensor/impl.h"
@@ -60,8 +61,12 @@ static std::vector<std::byte> front_of(const std::vector<std::byte>& memory, con
 // The elements in row-major order; views are gathered into a buffer of their own first.
 static std::vector<std::byte> read_bytes(const Tensor& t) {
   start_engine();
-  expect(!Recorder::capturing(), "a value is read while jit captures the function, and a replay "
-         "would not read it again; return the tensor and read it outside, or keep it a tensor");
+  if (Recorder::capturing()) {
+    const std::string made = place(node_of(t)->provenance);
+    expect(false, "a value is read while jit captures the function, and a replay would not read it "
+           "again; return the tensor and read it outside, or keep it a tensor",
+           made.empty() ? "" : "; it was made at ", made);
+  }
   const TensorImpl& impl = *t.impl();
   std::vector<int64_t> sizes = value_shape(t);
   if (count_of(sizes) == 0) return {};

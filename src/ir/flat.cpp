@@ -42,6 +42,20 @@ bool names_place(UOp user, uint32_t source, bool user_is_place) {
   return source == 0 && (user->is(Op::Store) || user_is_place);
 }
 
+// A variable without its value, which becomes an input.
+uint32_t write_bound(UOp var, Writer& out, FlatInputs& inputs) {
+  const std::string& name = var->arg.object->str;
+  const int64_t value = var->ints(3);
+  auto bound = std::ranges::find(inputs.values, name, [](const auto& v) { return v.first; });
+  if (bound == inputs.values.end())
+    inputs.values.emplace_back(name, value);
+  else
+    check(bound->second == value, "[", current_method(), "] the variable ", name,
+          " is bound to both ", bound->second, " and ", value, " in what is realized together");
+  int64_t ints[] = {var->ints(0), var->ints(1), 0, 0};
+  return out.add(Op::Var, var->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
+}
+
 }  // namespace
 
 Flat flatten_graph(UOp root) {
@@ -68,24 +82,17 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   };
   std::vector<Visit> stack;
   std::vector<uint32_t> src;
+  auto write_buffer = [&](UOp n) {
+    const Storage* s = n->arg.storage;
+    auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
+    if (fresh) inputs->buffers.push_back(n);
+    const Space space = is_scratch(*s) ? Space::Local : Space::Global;
+    int64_t ints[] = {it->second, s->count, static_cast<int64_t>(space), s->device};
+    return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
+  };
   auto write = [&](UOp n, bool place) -> uint32_t {
-    if (n->is(Op::Buffer)) {
-      const Storage* s = n->arg.storage;
-      auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
-      if (fresh) inputs->buffers.push_back(n);
-      int64_t ints[] = {it->second, s->count, 0, s->device};
-      return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
-    }
-    if (n->is(Op::Var) && n->ints(2)) {
-      const std::string& name = n->arg.object->str;
-      auto bound = std::ranges::find(inputs->values, name, [](const auto& v) { return v.first; });
-      if (bound == inputs->values.end()) inputs->values.emplace_back(name, n->ints(3));
-      else check(bound->second == n->ints(3), "[", current_method(), "] the variable ", name,
-                 " is bound to both ", bound->second, " and ", n->ints(3),
-                 " in what is realized together");
-      int64_t ints[] = {n->ints(0), n->ints(1), 0, 0};
-      return out.add(Op::Var, n->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
-    }
+    if (n->is(Op::Buffer)) return write_buffer(n);
+    if (n->is(Op::Var) && n->ints(2)) return write_bound(n, out, *inputs);
     src.clear();
     for (uint32_t i = 0; i < n->nsrc; ++i)
       src.push_back((names_place(n, i, place) ? place_number : number)[n->src(i)] - 1);

@@ -7,6 +7,8 @@
 
 namespace mote {
 
+struct Storage;
+
 // Nodes in an order where sources come first; interned arguments by address (they are never freed).
 // Buffers of the tensor graph became Params numbered as met, bound Vars lost their values: two
 // steps of a training loop give the same words.
@@ -30,6 +32,8 @@ class Flattener {
  public:
   virtual ~Flattener() = default;
   virtual UOp forward(UOp node) = 0;  // node itself when it is not realized
+  // Whether the effects write it and nobody needs it afterwards: a Param in local space.
+  virtual bool is_scratch(const Storage&) { return false; }
   Flat run(std::span<const UOp> roots, FlatInputs* inputs);
 };
 // Rebuilds the graph in the current arena.

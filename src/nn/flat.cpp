@@ -83,12 +83,13 @@ Tensor join_parameters(const std::vector<Tensor>& parameters) {
   return joined;
 }
 
-void gather_gradient(const Tensor& joined, Tensor& into) {
+void gather_gradient(const Tensor& joined) {
   Tensor grad = joined.grad();
   Ref node = node_of(grad), so_far;
   UOp sum = node;
-  bool adds = grad.impl() == into.impl();
-  if (adds) {  // backward has written the sum to `into` as a whole
+  const bool adds = grad.impl()->storage;
+  Tensor into = adds ? grad : unset(joined.sizes(), {joined.dtype(), joined.device()});
+  if (adds) {  // backward has written the sum to the gradient so far as a whole
     UOp store = node->is(Op::After) ? node->src(1) : UOp();
     if (!store || store->src(1)->shape != node->shape) return;
     so_far = Ref(store->src(0));

@@ -9,9 +9,8 @@ namespace mote::nn {
 // One leaf that holds all parameters' elements one after the other; they become views of it.
 Tensor join_parameters(const std::vector<Tensor>& parameters);
 
-// Puts the joined leaf's gradient into `into`, each part to its place, and makes that the gradient.
-// backward() leaves a sum of parts padded to the whole length; as such a sum every element would
-// look at all parts.
-void gather_gradient(const Tensor& joined, Tensor& into);
+// The joined leaf's gradient becomes a buffer, each part written to its place. backward() leaves a
+// sum of parts padded to the whole length; as such a sum every element would look at all parts.
+void gather_gradient(const Tensor& joined);
 
 }  // namespace mote::nn

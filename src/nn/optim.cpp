@@ -117,10 +117,7 @@ void Optimizer::set_lr(double value, Loc where) {
 // ---- gradients
 
 void Optimizer::gather() {
-  if (!keeping_.flat || !params[0].grad().defined()) return;
-  if (!flat_gradient_.defined())
-    flat_gradient_ = nn::unset(params[0].sizes(), {params[0].dtype(), params[0].device()});
-  nn::gather_gradient(params[0], flat_gradient_);
+  if (keeping_.flat && params[0].grad().defined()) nn::gather_gradient(params[0]);
 }
 
 std::vector<Tensor> Optimizer::gradients(Loc where) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "render/access.h"
 
 namespace mote {
 
@@ -26,7 +27,6 @@ bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && 
 bool is_branch(UOp u) {
   return range_role(u) != Role::Thread && !is_const(u->src(0)) && u->src(0)->hi <= 1;
 }
-UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
 
 // Bools are a lattice, whatever the op is called.
 Op bool_op(Op op) {
@@ -47,75 +47,11 @@ class Expander {
   }
 
  private:
-  // How one Load or Store walks memory.
-  struct Access {
-    UOp position;
-    UOp gate;  // may be empty
-    int slot;
-    DType dtype;
-    TileSet linear;         // ranges that only move the address by a constant
-    TileSet position_open;  // the others the position depends on
-    int lanes;              // of the statement
-    bool streamed;
-    bool lane_step_known;
-    int64_t lane_step;
-  };
-
-  Access access(UOp statement, UOp index, UOp gate) {
-    UOp memory = memory_of(index->src(0));
-    ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
-    UOp position = index->src(1);
-    const Steps& steps = tiles_.steps(position);
-    const TileSet all = tiles_.of(position);
-    Access a{position,
-             gate,
-             static_cast<int>(memory->ints(0)),
-             index->dtype,
-             all & ~steps.nonlinear,
-             all & steps.nonlinear,
-             tiles_.lanes(tiles_.of(statement)),
-             statement->is(Op::Store) && statement->arg.i == 1,
-             true,
-             0};
-    if (TileSet lane = tiles_.lane(tiles_.of(statement))) {
-      a.lane_step_known = !(lane & steps.nonlinear);
-      a.lane_step = steps.of(std::countr_zero(lane));
-    }
-    return a;
+  TileAccess access(UOp statement, UOp index, UOp gate) {
+    return access_of(tiles_, statement, index, gate);
   }
-
   static UOp gate_of(UOp u, uint32_t i) { return u->nsrc > i ? u->src(i) : UOp(); }
   bool is_vector(TileSet set) const { return tiles_.lane(set) != 0; }
-  bool is_contiguous(const Access& a) const { return a.lane_step_known && a.lane_step == 1; }
-
-  static Access without_gate(Access a) {
-    a.gate = {};
-    return a;
-  }
-
-  // The axis along which a tile whose lanes lie apart is contiguous, whole vectors of it; -1: none.
-  int transposed_axis(const Access& a, TileSet open) {
-    if (!is_vector(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
-    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
-    const Steps& steps = tiles_.steps(a.position);
-    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
-      const int t = std::countr_zero(rest);
-      if (steps.of(t) == 1 && tiles_.extent(t) % a.lanes == 0) return t;
-    }
-    return -1;
-  }
-
-  // The axis of two neighbours where lanes step over two; -1: none.
-  int paired_axis(const Access& a, TileSet open) {
-    if (!is_vector(open) || !a.lane_step_known || a.lane_step != 2) return -1;
-    const TileSet gated = a.gate ? tiles_.of(a.gate) : 0;
-    const Steps& steps = tiles_.steps(a.position);
-    for (TileSet rest = open & a.linear & ~tiles_.lane(open) & ~gated; rest; rest &= rest - 1) {
-      const int t = std::countr_zero(rest);
-      if (steps.of(t) == 1 && tiles_.extent(t) == 2) return t;
-    }
-    return -1;
-  }
 
   // ---- what is needed, from the last statement to the first
 
@@ -131,7 +67,7 @@ class Expander {
   }
   void need_all(UOp u, int lanes) { need(u, ~TileSet{0}, lanes); }
 
-  void need_access(const Access& a) {
+  void need_access(const TileAccess& a) {
     need(a.position, a.position_open, tiles_.lanes(a.position_open));
     if (a.gate) need_all(a.gate, tiles_.lanes(tiles_.of(a.gate)));
   }
@@ -157,11 +93,12 @@ class Expander {
     UOp value = u->src(1);
     if (!u->src(0)->is(Op::Index))
       return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
-    Access a = access(u, u->src(0), gate_of(u, 2));
+    TileAccess a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
     const TileSet all = tiles_.of(u);
-    const bool whole = is_contiguous(a) || paired_axis(a, all) >= 0 ||
-                       transposed_axis(a, all) >= 0 || transposed_axis(without_gate(a), all) >= 0;
+    const bool whole = is_contiguous(a) || paired_axis(tiles_, a, all) >= 0 ||
+                       transposed_axis(tiles_, a, all) >= 0 ||
+                       transposed_axis(tiles_, without_gate(a), all) >= 0;
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 
@@ -288,7 +225,7 @@ class Expander {
   // ---- memory
 
   // The place of each register, and of each lane if lanes do not follow one another.
-  Place place(const Access& a, const Point& at, std::optional<int> lane,
+  Place place(const TileAccess& a, const Point& at, std::optional<int> lane,
               std::vector<std::string>& addresses) {
     const bool vector = is_vector(a.position_open);
     auto k = static_cast<size_t>(tiles_.rank(a.position_open, at));
@@ -313,7 +250,7 @@ class Expander {
     return gate.lanes == 1 ? gate : writer_.slice(gate, lane, 1);
   }
 
-  std::optional<Value> gate_value(const Access& a, const Point& at) {
+  std::optional<Value> gate_value(const TileAccess& a, const Point& at) {
     if (!a.gate) return {};
     return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
   }
@@ -339,7 +276,7 @@ class Expander {
 
   // Calls step for each square of lanes x lanes, `at` being its corner.
   template <class Step>
-  void for_squares(const Access& a, TileSet open, int axis, const Step& step) {
+  void for_squares(const TileAccess& a, TileSet open, int axis, const Step& step) {
     Point at = tiles_.origin();
     do
       for (int64_t i = 0; i < tiles_.extent(axis); i += a.lanes) {
@@ -350,7 +287,7 @@ class Expander {
     while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
 
-  void load_transposed(const Access& a, int axis, Form& f) {
+  void load_transposed(const TileAccess& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     std::vector<std::string> addresses;
     for_squares(a, f.open, axis, [&](Point at) {
@@ -369,7 +306,7 @@ class Expander {
     });
   }
 
-  void store_transposed(const Access& a, int axis, UOp u) {
+  void store_transposed(const TileAccess& a, int axis, UOp u) {
     const TileSet all = tiles_.of(u);
     std::vector<std::string> addresses;
     for_squares(a, all, axis, [&](const Point& corner) {
@@ -399,7 +336,7 @@ class Expander {
 
   // Calls step for each of the two vectors of every pair, `at` being the pair's first position.
   template <class Step>
-  void for_pairs(const Access& a, TileSet open, int axis, const Step& step) {
+  void for_pairs(const TileAccess& a, TileSet open, int axis, const Step& step) {
     Point at = tiles_.origin();
     std::vector<std::string> addresses;
     do {
@@ -414,7 +351,7 @@ class Expander {
     } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
 
-  void load_pairs(const Access& a, int axis, Form& f) {
+  void load_pairs(const TileAccess& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     Value first;
     for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
@@ -429,7 +366,7 @@ class Expander {
     });
   }
 
-  void store_pairs(const Access& a, int axis, UOp u) {
+  void store_pairs(const TileAccess& a, int axis, UOp u) {
     for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
       const Value even = whole_value(u->src(1), at, a.lanes);
       ++at[static_cast<size_t>(axis)];
@@ -442,9 +379,10 @@ class Expander {
   }
 
   void write_load(UOp u, Form& f) {
-    const Access a = access(u, u->src(0), gate_of(u, 1));
-    if (const int axis = paired_axis(a, f.open); axis >= 0) return load_pairs(a, axis, f);
-    if (const int axis = transposed_axis(a, f.open); axis >= 0) return load_transposed(a, axis, f);
+    const TileAccess a = access(u, u->src(0), gate_of(u, 1));
+    if (const int axis = paired_axis(tiles_, a, f.open); axis >= 0) return load_pairs(a, axis, f);
+    if (const int axis = transposed_axis(tiles_, a, f.open); axis >= 0)
+      return load_transposed(a, axis, f);
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
@@ -466,7 +404,7 @@ class Expander {
 
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
-    const Access a = access(u, u->src(0), gate_of(u, 2));
+    const TileAccess a = access(u, u->src(0), gate_of(u, 2));
     if (!a.gate || !tiles_.of(u)) return write_to_memory(u, a);
     // Away from edges a tile is stored without masks, by one branch.
     writer_.open_if(true_everywhere(a.gate));
@@ -488,10 +426,11 @@ class Expander {
     return *sum;
   }
 
-  void write_to_memory(UOp u, const Access& a) {
+  void write_to_memory(UOp u, const TileAccess& a) {
     const TileSet all = tiles_.of(u);
-    if (const int axis = paired_axis(a, all); axis >= 0) return store_pairs(a, axis, u);
-    if (const int axis = transposed_axis(a, all); axis >= 0) return store_transposed(a, axis, u);
+    if (const int axis = paired_axis(tiles_, a, all); axis >= 0) return store_pairs(a, axis, u);
+    if (const int axis = transposed_axis(tiles_, a, all); axis >= 0)
+      return store_transposed(a, axis, u);
     const bool vector = is_vector(all);
     const bool whole = !vector || is_contiguous(a);
     std::vector<std::string> addresses;

@@ -378,6 +378,14 @@ class Orderer {
     });
   }
 
+  // A gate only leaves some of them out.
+  Elements elements(const Write& w) const {
+    const bool gated = w.position->is(Op::Where) && w.position->src(2)->is(Op::Invalid);
+    UOp at = gated ? w.position->src(1) : w.position;
+    const int64_t count = d_.buffer(w.holder).count;
+    return {std::max<int64_t>(at->lo, 0), std::min(at->hi, count - 1) + 1};
+  }
+
   Plan emit() {
     Plan plan;
     Bodies bodies;
@@ -387,11 +395,13 @@ class Orderer {
       if (kernel(k).writes.empty()) continue;
       if (!kernel(k).copy) {
         plan.steps.push_back(bodies.step_of(d_, kernel(k)));
+        for (const Write& w : kernel(k).writes) plan.steps.back().written.push_back(elements(w));
         continue;
       }
       Step copy;
       copy.buffers = {kernel(k).writes[0].holder.buffer, kernel(k).copy_source.buffer};
       copy.outputs = 1;
+      copy.written = {{0, d_.buffer(kernel(k).writes[0].holder).count}};
       copy.device = kernel(k).device;
       plan.steps.push_back(copy);
     }

@@ -1,5 +1,5 @@
-// Consumers first: every node learns at which positions it is asked for, and there the choice is
-// made between evaluating it in place and storing it.
+// Consumers first: every node learns at which positions it is asked for, and there it is evaluated
+// in place, stored or kept (choices.h).
 #include "schedule/ranges.h"
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
-#include "schedule/costs.h"
-#include "schedule/strips.h"
+#include "schedule/choices.h"
 
 namespace mote {
 
@@ -63,6 +62,7 @@ class Assigner {
   Draft draft_;
   Bounds bounds_;
   Costs costs_;
+  const Choices choices_{draft_, bounds_, costs_, target_};
   std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
@@ -73,120 +73,14 @@ class Assigner {
   // By Store: kernels that must run after it, to read that version or to write the next one.
   std::unordered_map<const Node*, std::vector<int>> waiting_;
 
-  // ---- estimates
-
-  static double count(UOp n) { return static_cast<double>(n->shape->count()); }
-
-  uint64_t slots(const Request& r) const {
-    uint64_t mask = r.valid->ranges;
-    for (UOp p : r.position) mask |= p->ranges;
-    return mask;
-  }
-
-  // The loops around a request once it is hoisted out of all inner ones it does not depend on.
-  uint64_t hoisted_scope(const Request& r) const {
-    uint64_t mask = slots(r) & r.scope;
-    return mask ? r.scope & (~uint64_t{0} >> std::countl_zero(mask)) : 0;
-  }
-
-  double evaluations(const Request& r) const {
-    double n = 1;
-    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-    for (uint64_t rest = hoisted_scope(r); rest; rest &= rest - 1)
-      n *= static_cast<double>(k.extents[static_cast<size_t>(std::countr_zero(rest))]);
-    return n;
-  }
-
-  double iterations(const Request& r) const {
-    double n = 1;
-    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-    for (UOp range : k.ranges) n *= static_cast<double>(range->src(0)->hi);
-    return n;
-  }
-
-  bool better_stored(UOp n, const Entry& e) const {
-    if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
-    if (costs_.in_closed_form(n)) return false;
-    const Cost& c = costs_[n];
-    if (c.bytes == 0 && c.each <= 4 * target_.load_cost) return false;  // such as a causal mask
-    const double elements = count(n), bytes = elements * size_of(n->dtype);
-    std::set<int> kernels;
-    double evals = 0;
-    for (const Request& r : e.requests) {
-      kernels.insert(r.kernel);
-      evals += evaluations(r);
-    }
-    const auto nk = static_cast<double>(kernels.size());
-    // A sum of sums becomes one loop nest: worth some repetition.
-    if (n->is(Op::Reduce) && e.requests.size() == 1 && evals <= 2 * elements &&
-        e.requests[0].folded_by == static_cast<Op>(n->ints(0)))
-      return false;
-    double fused = nk * c.bytes * target_.byte_cost + evals * c.each;
-    double stored = c.bytes * target_.byte_cost + elements * c.each + evals * target_.load_cost +
-                    bytes * target_.byte_cost * (1 + nk);
-    if (fused > stored && evals * c.each > target_.launch_cost * 0.02) return true;
-    return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
-  }
-
-  bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const {
-    if (!may_be_kept(n, s, costs_, target_)) return false;
-    double evals = 0;
-    for (const Request& r : e.requests) evals += evaluations(r);
-    const bool better = stored ? better_kept_than_stored(n, s, evals, draft_, costs_, target_)
-                               : better_kept_than_repeated(n, s, evals, costs_, target_);
-    return better && has_room_to_stage(n, e, s);
-  }
-
-  bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const {
-    const KernelDraft& k = draft_.kernels[static_cast<size_t>(e.requests[0].kernel)];
-    const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
-    return k.next_slot + loops + loops_of(n) <= kFusedLoops &&
-           size_with(k, n) <= target_.max_ops &&
-           fits(reads_with(k, n).size() + k.writes + k.kept + 1);
-  }
-
-  // Far more products are summed than elements are read: registers and caches must be shared out to
-  // all its loops together.
-  bool sums_products(UOp n) const {
-    if (!n->is(Op::Reduce)) return false;
-    UOp sum = n;
-    while (UOp inner = continued(sum)) sum = inner;
-    const double products = count(sum->src(0));
-    return products > target_.launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
-  }
-
-  // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
-  // tiled: a sum of products beside loops that are not its own. What keeps rows has nests that are
-  // tiled each by itself.
-  bool disturbs(UOp n, const Request& r) const {
-    const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-    if (k.kept || r.folded_by == static_cast<Op>(n->ints(0))) return false;
-    if (!sums_products(n)) return k.sums_products;
-    const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
-    return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
-  }
-
-  // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
-  // that the optimiser could not tile.
-  bool reduce_wants_own_kernel(UOp n, const Entry& e) const {
-    const double elements = count(n), work = elements * costs_[n].each;
-    if (work < target_.launch_cost) return false;
-    for (const Request& r : e.requests) {
-      const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      if (disturbs(n, r)) return true;
-      bool merges = r.folded_by == static_cast<Op>(n->ints(0));
-      if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
-      if (elements < target_.pieces && iterations(r) > elements && !merges) return true;
-    }
-    return false;
-  }
-
   // ---- requests
 
   void add_param(UOp n) {
     auto slot = static_cast<size_t>(n->ints(0));
     if (draft_.buffers.size() <= slot) draft_.buffers.resize(slot + 1);
-    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, static_cast<int>(slot), -1};
+    const bool given = static_cast<Space>(n->ints(2)) == Space::Global;
+    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, given ? static_cast<int>(slot) : -1,
+                            -1};
   }
 
   int add_temporary(UOp n) {
@@ -285,10 +179,11 @@ class Assigner {
     bool stored = !e.stores.empty() || bounds_.forced[n->id] || n->is(Op::Contiguous) ||
                   copied_.count(n.get()) ||
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
-                           : has_room_to_read(n, e) && better_stored(n, e)) ||
-                  !has_room_to_loop(n, e);
+                           : choices_.has_room_to_read(n, e) && choices_.better_stored(n, e)) ||
+                  !choices_.has_room_to_loop(n, e);
     if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
-      if (std::optional<Strip> s = find_strip(n, draft_); s && better_staged(n, e, *s, stored))
+      if (std::optional<Strip> s = find_strip(n, draft_);
+          s && choices_.better_staged(n, e, *s, stored))
         return stage(n, *s);
     if (stored) return store(n);
     for (uint32_t i = 0; i < e.requests.size(); ++i) descend(n, i);
@@ -304,61 +199,11 @@ class Assigner {
     return draft_.kernels[static_cast<size_t>(r.kernel)];
   }
 
-  // ---- arguments of kernels
-
-  bool counts_as_buffer(UOp n) const { return bounds_.kept[n->id] || bounds_.forced[n->id]; }
-
-  bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
-
-  static std::vector<uint32_t> joined(std::span<const uint32_t> a, std::span<const uint32_t> b) {
-    std::vector<uint32_t> out;
-    std::ranges::set_union(a, b, std::back_inserter(out));
-    return out;
-  }
-
-  // What kernel k reads once it evaluates n itself.
-  std::vector<uint32_t> reads_with(const KernelDraft& k, UOp n) const {
-    if (!counts_as_buffer(n)) return k.reads;  // its reads are among those of k already
-    std::vector<uint32_t> out = joined(k.reads, bounds_.reads[n->id]);
-    std::erase(out, n->id);
-    return out;
-  }
-
-  int size_with(const KernelDraft& k, UOp n) const {
-    return counts_as_buffer(n) ? k.size + bounds_.size[n->id] : k.size;
-  }
-
-  // Every kernel that asks for the value may take it as an argument.
-  bool has_room_to_read(UOp n, const Entry& e) const {
-    return std::ranges::all_of(e.requests, [&](const Request& r) {
-      const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      return fits(k.reads.size() + k.writes + k.kept + 1) ||
-             std::ranges::binary_search(k.reads, n->id);
-    });
-  }
-
-  static int loops_of(UOp n) {
-    if (!n->is(Op::Reduce)) return 0;
-    int loops = 0;
-    for (size_t a = 1; a < n->ints().size(); ++a)
-      loops += n->src(0)->shape->dims[static_cast<size_t>(n->ints(a))] != Dim(1);
-    return loops;
-  }
-
-  // Every kernel that asks for the value may open its loops, once per request.
-  bool has_room_to_loop(UOp n, const Entry& e) const {
-    const int loops = loops_of(n);
-    return !loops || std::ranges::all_of(e.requests, [&](const Request& r) {
-      auto times = static_cast<int>(std::ranges::count(e.requests, r.kernel, &Request::kernel));
-      return draft_.kernels[static_cast<size_t>(r.kernel)].next_slot + times * loops <= kFusedLoops;
-    });
-  }
-
   // n becomes a buffer that its own kernel writes and others read.
   void count_buffers(UOp n, const Entry& e, const Request& own, bool hosted) {
     KernelDraft& k = kernel_of(own);
-    k.reads = hosted ? reads_with(k, n) : joined({}, bounds_.reads[n->id]);
-    k.size = hosted ? size_with(k, n) : bounds_.size[n->id];
+    k.reads = hosted ? choices_.reads_with(k, n) : joined({}, bounds_.reads[n->id]);
+    k.size = hosted ? choices_.size_with(k, n) : bounds_.size[n->id];
     k.writes += std::max<size_t>(1, e.stores.size());
     for (const Request& r : e.requests)
       if (r.kernel != own.kernel) kernel_of(r).reads = joined(kernel_of(r).reads, {&n->id, 1});
@@ -402,8 +247,10 @@ class Assigner {
     o.store = s;
     o.before = version_of(view);
     kernel_of(r).outputs.push_back(o);
-    kernel_of(r).reads = joined({}, bounds_.reads[value->id]);
-    kernel_of(r).size = bounds_.size[value->id];
+    // A value that counts as a buffer is one until this kernel is found to be who computes it.
+    const bool counts = choices_.counts_as_buffer(value);
+    kernel_of(r).reads = joined({}, counts ? std::span(&value->id, 1) : bounds_.reads[value->id]);
+    kernel_of(r).size = counts ? 1 : bounds_.size[value->id];
     kernel_of(r).writes = 1;
     if (o.before) waiting_[o.before.get()].push_back(r.kernel);
     for (int later : waiting_[s.get()]) read_after(later, r.kernel);
@@ -475,12 +322,13 @@ class Assigner {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
-      if (k.next_slot + loops_of(n) > kFusedLoops || size_with(k, n) > target_.max_ops) continue;
-      const size_t memories = reads_with(k, n).size() + k.writes + k.kept;
-      if (!fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
+      if (k.next_slot + loops_of(n) > kFusedLoops) continue;
+      if (choices_.size_with(k, n) > target_.max_ops) continue;
+      const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.kept;
+      if (!choices_.fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
-      if (n->is(Op::Reduce) && disturbs(n, r)) continue;
+      if (n->is(Op::Reduce) && choices_.disturbs(n, r)) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;
@@ -528,7 +376,7 @@ class Assigner {
 
   void store(UOp n) {
     Entry& e = draft_.at(n);
-    for (; e.stores.size() > 1 && !fits(bounds_.reads[n->id].size() + e.stores.size());
+    for (; e.stores.size() > 1 && !choices_.fits(bounds_.reads[n->id].size() + e.stores.size());
          e.stores.pop_back())
       store_root(e.stores.back(), n);
     int host = host_request(n, e);
@@ -551,8 +399,8 @@ class Assigner {
       for (size_t i = 0; i < e.requests.size(); ++i) asked_elsewhere |= i != e.own;
       if (!asked_elsewhere) {  // forced, but its only consumer computes it in place anyway
         e.stored = false;
-        kernel_of(own).reads = reads_with(kernel_of(own), n);
-        kernel_of(own).size = size_with(kernel_of(own), n);
+        kernel_of(own).reads = choices_.reads_with(kernel_of(own), n);
+        kernel_of(own).size = choices_.size_with(kernel_of(own), n);
         return descend(n, e.own);
       }
       o.buffer = add_temporary(n);
@@ -579,8 +427,8 @@ class Assigner {
   void stage(UOp n, const Strip& s) {
     Entry& e = draft_.at(n);
     KernelDraft& k = kernel_of(e.requests[0]);
-    k.reads = reads_with(k, n);
-    k.size = size_with(k, n);
+    k.reads = choices_.reads_with(k, n);
+    k.size = choices_.size_with(k, n);
     ++k.kept;
     e.staged = s.inner;
     e.own = static_cast<uint32_t>(s.host);
@@ -618,7 +466,7 @@ class Assigner {
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
-      kernel_of(r).sums_products |= sums_products(n);
+      kernel_of(r).sums_products |= choices_.sums_products(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = static_cast<Op>(n->ints(0));
       asked.scope = hoisted_scope(r);

@@ -1,7 +1,8 @@
 // From a graph of effects to an ordered list of kernels and copies.
 //
 // Takes: a Sink of effects in the current arena whose leaves are Params (numbered buffers), Vars
-// and constants: Store(view of a buffer version, value) and After(buffer version, stores...).
+// and constants: Store(view of a buffer version, value) and After(buffer version, stores...). A
+// Param in local space is nobody's: it is written here, and not needed afterwards.
 // Gives: a Plan. Each kernel is a body
 //     Sink(End(Store(Index(Param, position), value), ranges...), ...)
 // over its own ranges (slots from 0) and its own Params (slots by first use), so that equal kernels
@@ -14,7 +15,8 @@
 // The passes, in order:
 //   split_large_reduces (split.cpp) much into little becomes two reduces
 //   bound_kernels   (bounds.cpp)   where a fused expression would outgrow the target
-//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where; store or recompute
+//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where
+//                   (choices.cpp)  store or recompute
 //   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
 //   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
 //                   (bodies.cpp)   numbers that equal kernels have in common
@@ -38,10 +40,16 @@ struct PlannedBuffer {
   int64_t bytes() const { return size_bytes(count, dtype); }
 };
 
+// Of a buffer: from begin to before end.
+struct Elements {
+  int64_t begin = 0, end = 0;
+};
+
 struct Step {
   UOp body;                   // of a kernel; empty: copy buffers[1] to buffers[0]
   std::vector<int> buffers;   // by Param slot: ids into Plan::buffers; written ones first
   int outputs = 0;            // how many of them are written
+  std::vector<Elements> written;  // by output: no others are
   uint8_t device = 0;
   std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
   static constexpr size_t kMaxPlaces = 8;
@@ -57,7 +65,8 @@ struct Plan {
 
 Plan schedule(UOp sink, const Target& target);
 
-// Assigns offsets so that temporaries with disjoint lifetimes share memory.
+// Assigns offsets so that temporaries with disjoint lifetimes share memory. One that is written in
+// parts lives part by part: what is not written yet is free for others.
 void plan_memory(Plan& plan);
 
 // Estimated work of a kernel body: floating and integer operations, bytes of distinct elements.

@@ -164,11 +164,13 @@ Tensor to_even(const Tensor& x) {
   return mote::where(up, t + sign_of(x), t);
 }
 
-// a - b * trunc(a / b), exact while the quotient is.
+// a - b * trunc(a / b), exact while the quotient is. A zero has the sign of a.
 Tensor fmod_wide(const Tensor& a, const Tensor& b) {
   Tensor q = truncated(a / b).detach(), r = a - q * b;
   Tensor passed = r.ne(0) & (r < 0).ne(a < 0);  // the quotient was rounded up
   r = r + mote::where(passed, mote::where(a < 0, -b.abs(), b.abs()), 0);
+  Tensor zero = (a * 0).detach() - (r.detach() - r);  // with the derivatives of r
+  r = mote::where(r.eq(0), zero, r);
   return mote::where(b.isinf() & a.isfinite(), a, r);
 }
 

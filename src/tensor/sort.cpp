@@ -25,8 +25,8 @@ Tensor exchange(const Tensor& x, bool mirror) {
 constexpr int64_t kNear = 2048;  // elements
 
 // Sorts the last axis, whose size is a power of two. Two stages at a time are computed from memory:
-// more would repeat too much work, fewer would pass over memory too often. Short axes stay near, and
-// every stage may be kept.
+// more would repeat too much work, fewer would pass over memory too often. Short axes stay near,
+// and every stage may be kept.
 Tensor network(const Tensor& t) {
   int64_t n = t.size(-1);
   std::vector<int64_t> shape = t.shape();
@@ -130,7 +130,7 @@ ValuesIndices Tensor::median(int64_t dim, bool keepdim, Loc where) const {
   int64_t axis = to_axis(dim, this->dim());
   if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
   int64_t n = size(axis);
-  expect(n > 0, "axis ", axis, " of shape ", *this, " is empty");
+  expect(n > 0, "axis ", axis, " of shape ", *this, " is empty, so it has no middle element");
   ValuesIndices s = sorted(*this, axis, false);
   Tensor value = s.values.narrow(axis, (n - 1) / 2, 1), at = s.indices.narrow(axis, (n - 1) / 2, 1);
   if (is_floating_point()) {
@@ -143,6 +143,8 @@ ValuesIndices Tensor::median(int64_t dim, bool keepdim, Loc where) const {
 }
 Tensor Tensor::median(Loc where) const {
   Call call("median", where);
+  expect(shape_of(*this).count() > 0, "a tensor of shape ", *this,
+         " is empty, so it has no middle element");
   return flatten().median(0).values;
 }
 

@@ -1,0 +1,66 @@
+#include "render/access.h"
+
+#include "base/error.h"
+
+namespace mote {
+
+UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
+
+TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
+  UOp memory = memory_of(index->src(0));
+  ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
+  UOp position = index->src(1);
+  const Steps& steps = tiles.steps(position);
+  const TileSet all = tiles.of(position);
+  TileAccess a{position,
+           gate,
+           static_cast<int>(memory->ints(0)),
+           index->dtype,
+           all & ~steps.nonlinear,
+           all & steps.nonlinear,
+           tiles.lanes(tiles.of(statement)),
+           statement->is(Op::Store) && statement->arg.i == 1,
+           true,
+           0};
+  if (TileSet lane = tiles.lane(tiles.of(statement))) {
+    a.lane_step_known = !(lane & steps.nonlinear);
+    a.lane_step = steps.of(std::countr_zero(lane));
+  }
+  return a;
+}
+
+TileAccess without_gate(TileAccess a) {
+  a.gate = {};
+  return a;
+}
+
+bool is_contiguous(const TileAccess& a) { return a.lane_step_known && a.lane_step == 1; }
+
+namespace {
+
+// An axis whose steps are 1 and whose extent is right, where lanes step otherwise; -1: none.
+template <class Right>
+int axis_of_neighbours(Tiles& tiles, const TileAccess& a, TileSet open, const Right& right) {
+  const TileSet lane = tiles.lane(open), gated = a.gate ? tiles.of(a.gate) : 0;
+  const Steps& steps = tiles.steps(a.position);
+  for (TileSet rest = open & a.linear & ~lane & ~gated; rest; rest &= rest - 1) {
+    const int t = std::countr_zero(rest);
+    if (steps.of(t) == 1 && right(tiles.extent(t))) return t;
+  }
+  return -1;
+}
+
+}  // namespace
+
+int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
+  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
+  return axis_of_neighbours(tiles, a, open,
+                            [&](int64_t extent) { return extent % a.lanes == 0; });
+}
+
+int paired_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
+  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step != 2) return -1;
+  return axis_of_neighbours(tiles, a, open, [](int64_t extent) { return extent == 2; });
+}
+
+}  // namespace mote

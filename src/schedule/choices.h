@@ -1,0 +1,62 @@
+// Whether a value is stored, kept by its kernel or computed where it is asked for: by what each
+// would cost, and by what the kernels that ask have room for.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "schedule/costs.h"
+#include "schedule/ranges.h"
+#include "schedule/strips.h"
+
+namespace mote {
+
+// The loops around a request once it is hoisted out of all inner ones it does not depend on.
+uint64_t hoisted_scope(const Request& r);
+// How many loops a node opens where it is evaluated.
+int loops_of(UOp n);
+// The union of two sorted lists.
+std::vector<uint32_t> joined(std::span<const uint32_t> a, std::span<const uint32_t> b);
+
+// Looks at what the draft has so far.
+class Choices {
+ public:
+  Choices(const Draft& draft, const Bounds& bounds, const Costs& costs, const Target& target)
+      : draft_(draft), bounds_(bounds), costs_(costs), target_(target) {}
+
+  bool better_stored(UOp n, const Entry& e) const;
+  bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const;
+  // Far more products are summed than elements are read: registers and caches must be shared out to
+  // all its loops together.
+  bool sums_products(UOp n) const;
+  // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
+  // tiled: a sum of products beside loops that are not its own. What keeps rows has nests that are
+  // tiled each by itself.
+  bool disturbs(UOp n, const Request& r) const;
+
+  bool counts_as_buffer(UOp n) const { return bounds_.kept[n->id] || bounds_.forced[n->id]; }
+  bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
+  // What kernel k reads, and how large it is at most, once it evaluates n itself.
+  std::vector<uint32_t> reads_with(const KernelDraft& k, UOp n) const;
+  int size_with(const KernelDraft& k, UOp n) const;
+  // Every kernel that asks for the value may take it as an argument.
+  bool has_room_to_read(UOp n, const Entry& e) const;
+  // Every kernel that asks for the value may open its loops, once per request.
+  bool has_room_to_loop(UOp n, const Entry& e) const;
+
+ private:
+  const Draft& draft_;
+  const Bounds& bounds_;
+  const Costs& costs_;
+  const Target& target_;
+
+  const KernelDraft& kernel_of(const Request& r) const {
+    return draft_.kernels[static_cast<size_t>(r.kernel)];
+  }
+  double evaluations(const Request& r) const;
+  bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const;
+  // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
+  // that the optimiser could not tile.
+  bool reduce_wants_own_kernel(UOp n, const Entry& e) const;
+};
+
+}  // namespace mote
