@@ -193,6 +193,32 @@ TEST_SUITE("actions") {
           "order 4 0; split 4 16 loop; order 4 6; thread 4");
   }
 
+  // c[s, i, j] = sum over k of a[s, i, k] * b[s, k, j]
+  UOp batched_matmul(int64_t m, int64_t k, int64_t n) {
+    UOp s = range(0, index(16), Role::Loop), i = range(1, index(m), Role::Loop),
+        j = range(2, index(n), Role::Loop), r = range(3, index(k), Role::Reduce);
+    UOp over[] = {r};
+    UOp product = at(param(1, DType::f32, 16 * m * k), (s * m + i) * k + r) *
+                  at(param(2, DType::f32, 16 * k * n), (s * k + r) * n + j);
+    UOp to = at(param(0, DType::f32, 16 * m * n), (s * m + i) * n + j);
+    UOp store = make(Op::Store, DType::none, {to, reduce_over(Op::Add, product, over)});
+    return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, s, i, j})},
+                Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("rows of a result are stored one after the other where all columns are near") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    target.l2_bytes = 1 << 20;
+    const std::string tile = "split 1 4 upcast; split 2 16 lane; split 2 4 upcast";
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile);
+    // Too much to be read again for every few rows.
+    target.l2_bytes = 64 << 10;
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)).find("order 0 2 1") !=
+          std::string::npos);
+  }
+
   TEST_CASE("each thread packs once") {
     Arena arena;
     ArenaScope scope(arena);

@@ -437,8 +437,15 @@ class Contraction {
     if (inner >= 0) reduces_.push_back(inner);
   }
 
+  // All columns stay in a cache between two tiles of rows.
+  bool right_is_near() const {
+    return !pack_right_ && s_.reduces.size() == 1 &&
+           size(view_.column) * depth_ * bytes_ <= target_.l2_bytes / 4;
+  }
+
   // Other axes that the right side is packed for, blocks of the sum, other axes, blocks of rows,
-  // panels of columns, tiles of rows.
+  // panels of columns, tiles of rows; the last two the other way round where that costs no reads,
+  // so that results are stored as memory lies: lines fetched to be written come in time.
   void order(std::vector<int>& others) {
     std::vector<int*> nest;
     auto add = [&](int& slot) {
@@ -458,7 +465,9 @@ class Contraction {
             row_blocks_ < 0 && std::ranges::all_of(loops_outside(), [&](UOp r) {
               return view_.right.depends_on(r);
             });
-    add(row_blocks_), add(columns_), add(rows_);
+    add(row_blocks_);
+    if (right_is_near()) add(rows_), add(columns_);
+    else add(columns_), add(rows_);
     std::vector<int> slots;
     for (int* slot : nest) slots.push_back(*slot);
     if (std::ranges::is_sorted(slots)) return;
