@@ -202,9 +202,11 @@ const SpecRule kernel_rules[] = {
        return u->nsrc >= 2 && u->ints().size() == 2 && u->dtype == u->src(0)->dtype &&
               u->src(1)->dtype == DType::index && all_ranges(u->src().subspan(2));
      }},
-    {Op::End, "End closes the ranges of a Store",
+    {Op::Fetch, "Fetch names a place", [](UOp u) { return u->src(0)->is(Op::Index); }},
+    {Op::End, "End closes the ranges of a Store or a Fetch",
      [](UOp u) {
-       return u->nsrc >= 1 && u->src(0)->is(Op::Store) && all_ranges(u->src().subspan(1));
+       return u->nsrc >= 1 && OpSet{Op::Store, Op::Fetch}.has(u->src(0)->op) &&
+              all_ranges(u->src().subspan(1));
      }},
     {Op::Sink, "a kernel is a Sink of effects with no range left open",
      [](UOp u) {
@@ -232,7 +234,7 @@ bool gated_from(UOp u, uint32_t gate) {
 
 bool is_statement(const Node* n) {
   if (n->op == Op::Range) return !is_tile_range(n);
-  return has(n->op, Alu) || OpSet{Op::Load, Op::Reduce, Op::Store, Op::End}.has(n->op);
+  return has(n->op, Alu) || OpSet{Op::Load, Op::Reduce, Op::Store, Op::Fetch, Op::End}.has(n->op);
 }
 
 // A statement whose result others use. An End only says which effects are over.
@@ -277,6 +279,7 @@ const SpecRule program_rules[] = {
      [](UOp u) {
        return u->nsrc > 1 && is_place(u->src(0), u->src(1)->dtype) && gated_from(u, 2);
      }},
+    {Op::Fetch, "Fetch names a place", [](UOp u) { return u->src(0)->is(Op::Index); }},
     {Op::Reduce, "a Reduce that is left folds tile ranges",
      [](UOp u) { return std::ranges::all_of(u->src().subspan(1), is_tile_range); }},
     {Op::After, "After follows a register or a memory by effects",
@@ -305,12 +308,12 @@ const StageRow stage_rows[] = {
      every, tensor_rules},
     {         "kernel",
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
-                           Op::Index, Op::Store, Op::Stage, Op::End, Op::Sink},
+                           Op::Index, Op::Store, Op::Fetch, Op::Stage, Op::End, Op::Sink},
      Op::Sink, kernel_rules},
     { "program",
      without(ops_with(Alu), {Op::FloorDiv, Op::FloorMod}) |
          OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Reduce, Op::Index, Op::Load, Op::Store,
-               Op::Reg, Op::After, Op::End, Op::Linear},
+               Op::Fetch, Op::Reg, Op::After, Op::End, Op::Linear},
      Op::Linear, program_rules},
 };
 // clang-format on

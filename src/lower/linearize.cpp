@@ -89,7 +89,7 @@ class Linearizer {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
       if (is_loop(n->src(i)) && !is_block(n->src(i))) loops.push_back(n->src(i));
-    if (n->is(Op::End))
+    if (n->is(Op::End) && n->src(0)->is(Op::Store))
       for (UOp b : blocks_of(n->src(0)->src(1))) loops.push_back(b);
     std::ranges::sort(loops, {}, nest_order);
     return loops;
@@ -468,7 +468,7 @@ class Linearizer {
     for (Node* n : s->src()) src.push_back(UOp(done_.at(n)));
     uint64_t slots = 0;
     for (UOp r : loops_of(end)) slots |= 1ull << range_slot(r);
-    home(slots)->stores.push_back(make(Op::Store, DType::none, src, s->arg));
+    home(slots)->stores.push_back(make(s->op, DType::none, src, s->arg));
   }
 
   void flatten(Block* root, std::vector<UOp>& out) {

@@ -40,13 +40,19 @@ UOp insert_loads(UOp body) {
   for (UOp n : toposort(body)) {
     src.clear();
     for (Node* s : n->src()) src.push_back(done.at(s));
-    if (!n->is(Op::Store)) {
+    if (!n->is(Op::Store) && !n->is(Op::Fetch)) {
       done[n.get()] = (n->nsrc ? with_load(n, src) : n).get();
       continue;
     }
-    // The place of a store is not read: its own Index is rebuilt from the position's new form.
+    // Their place is not read: its own Index is rebuilt from the position's new form.
     UOp place = n->src(0);
     Gated g = split_gate(UOp(done.at(place->src(1).get())));
+    if (n->is(Op::Fetch)) {  // anywhere is harmless
+      if (g.idx->is(Op::Invalid)) g.idx = index(0);
+      UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
+      done[n.get()] = make(Op::Fetch, DType::none, {at}).get();
+      continue;
+    }
     UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
     std::vector<UOp> parts{at, UOp(src[1])};
     if (!g.valid->is_const(1)) parts.push_back(g.valid);

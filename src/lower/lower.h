@@ -1,7 +1,7 @@
 // From a kernel whose loops are chosen to a linear program.
 //
 // Takes: a kernel body Sink(End(Store(Index(Param, position), value), ranges...), ...) in the
-// current arena; every Range has a role. Gives: a Program, a Linear node whose sources are the
+// current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a Linear node whose sources are the
 // statements in order:
 //
 //   Range                      opens a loop over it (roles Thread, Loop, Reduce, Block). A Thread
@@ -10,6 +10,7 @@
 //   End(effect, range)         closes that loop
 //   Alu, Load, Reduce          define a value
 //   Store(place, value[, gate])  writes; place is Index(memory, position) or a Reg
+//   Fetch(place)               asks for what will be read; the position may be anywhere
 //
 // Const, Var, Param, Index, Reg, After and tile Ranges stand inside statements as operands only.
 // Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has

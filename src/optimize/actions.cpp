@@ -13,10 +13,11 @@ namespace mote {
 
 static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
                                              "block",  "skip",  "stream", "stage",
-                                             "strip",  "bound", "divide"};
+                                             "strip",  "bound", "divide", "fetch"};
 
 static bool has_amount(Action::Kind kind) {
-  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip;
+  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip ||
+         kind == Action::Fetch;
 }
 static bool has_list(Action::Kind kind) {
   return kind == Action::Order || kind == Action::Stage;
@@ -465,6 +466,7 @@ UOp apply(UOp body, const Action& a, std::string* refused) {
   if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
+  if (a.kind == Action::Fetch) return apply_fetch(body, a, ranges, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Bound) return apply_bound(body, r, refused);

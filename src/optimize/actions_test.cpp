@@ -120,7 +120,7 @@ TEST_SUITE("actions") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
         "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; "
-        "split 4 16 lane";
+        "fetch 1 0; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1", "stage 1 2+", "order 2+3"})
@@ -217,6 +217,40 @@ TEST_SUITE("actions") {
     target.l2_bytes = 64 << 10;
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)).find("order 0 2 1") !=
           std::string::npos);
+    // What comes from afar is asked for ahead.
+    target.l2_bytes = 256 << 10;
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile + "; fetch 2 0");
+    target.threads = 2;
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) ==
+          tile + "; thread 0; fetch 2 0");
+  }
+
+  TEST_CASE("all that the next position of a loop reads is fetched, each line once") {
+    Arena arena;
+    ArenaScope scope(arena);
+    std::vector<Action> list =
+        parse_actions("split 1 4 upcast; split 2 16 lane; split 2 4 upcast; fetch 2 0");
+    UOp fetch, body = apply_all(batched_matmul(128, 64, 128), list);
+    REQUIRE(body);
+    for (UOp n : toposort(body))
+      if (n->is(Op::Fetch)) fetch = n;
+    REQUIRE(fetch);
+    std::vector<UOp> ranges = open_ranges(fetch->src(0)->src(1));
+    CHECK(ranges.size() == 4);
+    std::vector<int> lines(16 * 512);
+    std::vector<int64_t> at(ranges.size());
+    for (size_t moved = 0; moved < ranges.size();) {
+      std::vector<std::pair<UOp, UOp>> map;
+      for (size_t i = 0; i < at.size(); ++i) map.emplace_back(ranges[i], index(at[i]));
+      UOp place = simplify(substitute(fetch->src(0)->src(1), map));
+      REQUIRE(is_const(place));
+      const auto line = static_cast<size_t>(place->arg.i / 16 - 512);
+      REQUIRE(line < lines.size());
+      ++lines[line];
+      for (moved = 0; moved < at.size() && ++at[moved] == ranges[moved]->src(0)->hi; ++moved)
+        at[moved] = 0;
+    }
+    CHECK(std::ranges::count(lines, 1) == static_cast<int64_t>(lines.size()));
   }
 
   TEST_CASE("each thread packs once") {
@@ -467,6 +501,10 @@ TEST_SUITE("actions") {
     CHECK(reason("stage 1 0 0") == "slot 0 twice");
     CHECK(reason("stage sum 0+1") == "sums have no ranges to join");
     CHECK(reason("stage 1 0+0") == "slot 0 twice");
+    CHECK(reason("fetch 1 2") == "not a loop that all outputs stand in");
+    CHECK(reason("fetch 1 1") == "no read of 1 depends on all of these");
+    CHECK(reason("fetch 2 1") == "what is read is not one stretch of memory");
+    CHECK(reason("fetch 1 0") == "2 to 32 lines for each round, not 1");
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
@@ -483,5 +521,10 @@ TEST_SUITE("actions") {
     UOp streamed = apply(body, parse_actions("stream 0")[0]);
     CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
     CHECK(refused == "they do already");
+    UOp fetched = apply(apply(matmul_body(4, 4, 256), parse_actions("split 1 4 upcast")[0]),
+                        parse_actions("fetch 1 0")[0]);
+    REQUIRE(fetched);
+    CHECK(!apply(fetched, parse_actions("stage 1 2")[0], &refused));
+    CHECK(refused == "it is fetched ahead");
   }
 }

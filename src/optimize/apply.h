@@ -37,5 +37,9 @@ UOp apply_bound(UOp body, UOp row, std::string* refused);
 UOp apply_divide(UOp body, UOp r, std::string* refused);
 UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+
+// What is read from a Param in dependence on all of these slots; empty: refused.
+UOp only_read(UOp body, int param, uint64_t slots, std::string* refused);
 
 }  // namespace mote

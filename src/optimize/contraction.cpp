@@ -410,6 +410,7 @@ class Contraction {
     share_out();
     cut_reduce();
     order(others);
+    fetch_right(others);
   }
 
   // Each worker gets one part of the longer axis, and packs what it needs once.
@@ -441,6 +442,18 @@ class Contraction {
   bool right_is_near() const {
     return !pack_right_ && s_.reduces.size() == 1 &&
            size(view_.column) * depth_ * bytes_ <= target_.l2_bytes / 4;
+  }
+
+  // What comes from afar for each position of another axis, and is then used many times, is asked
+  // for one position ahead.
+  void fetch_right(std::span<const int> others) {
+    const UOp memory = view_.right.memory;
+    if (!right_is_near() || !memory->is(Op::Param)) return;
+    if (memory->ints(1) * bytes_ <= target_.l2_bytes) return;
+    int loop = -1;
+    for (int slot : others)
+      if (slot >= 0 && view_.right.depends_on(s_.range_of(slot))) loop = std::max(loop, slot);
+    if (loop >= 0) s_.last.push_back({Action::Fetch, static_cast<int>(memory->ints(0)), loop});
   }
 
   // Other axes that the right side is packed for, blocks of the sum, other axes, blocks of rows,

@@ -26,6 +26,7 @@ class Chooser : Sketch {
     choose_loops();
     stream_stores();
     choose_thread();
+    for (const Action& a : last) act(a);
     return std::move(actions);
   }
 

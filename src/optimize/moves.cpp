@@ -88,9 +88,16 @@ class Candidates {
       if (n->is(Op::Reduce)) sum = n;
       if (n->is(Op::Store)) out_.push_back({Action::Stream, static_cast<int>(stored_to(n))});
       if (!n->is(Op::Index) || !n->src(0)->is(Op::Param)) continue;
+      add_fetches(n);
       add_stages(static_cast<int>(n->src(0)->ints(0)), n);
     }
     if (sum) add_stages(Action::kSum, sum);
+  }
+
+  void add_fetches(UOp read) {
+    for (UOp r : open_ranges(read))
+      if (!is_tile(range_role(r)) && range_role(r) != Role::Reduce)
+        out_.push_back({Action::Fetch, static_cast<int>(read->src(0)->ints(0)), range_slot(r)});
   }
 
   static int64_t stored_to(UOp store) { return store->src(0)->src(0)->ints(0); }
@@ -335,7 +342,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
   for (int tries = 0; static_cast<int>(out.size()) < most && tries < kTries * most; ++tries) {
     // A kind first: most candidates are splits.
     std::vector<Action> all = candidate_actions(body, target);
-    const auto kind = static_cast<Action::Kind>(random.below(Action::Divide + 1));
+    const auto kind = static_cast<Action::Kind>(random.below(Action::Fetch + 1));
     std::erase_if(all, [&](const Action& a) { return a.kind != kind; });
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];

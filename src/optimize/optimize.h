@@ -14,6 +14,9 @@
 //                        holds the sums between its blocks; `order` gives it its place
 //   skip 6               reduce range of slot 6 is empty where the gate of what it folds is false
 //   stream 0             stores to Param 0 go past the caches
+//   fetch 1 0            what the next position of slot 0 reads of Param 1, one stretch of memory,
+//                        is asked for while this one is worked on, a part in each round of the
+//                        loops inside
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
@@ -39,11 +42,11 @@ namespace mote {
 
 struct Action {
   enum Kind : uint8_t {
-    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide
+    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide, Fetch
   } kind = Split;
   static constexpr int kSum = -1;
-  int slot = 0;                // of Stage and Stream: the Param's, of Stage also kSum
-  int64_t amount = 0;          // of Split and Strip: the inner range's size; of Merge: its slot
+  int slot = 0;                // of Stage, Stream, Fetch: the Param's, of Stage also kSum
+  int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge, Fetch: its slot
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
   bool operator==(const Action&) const = default;

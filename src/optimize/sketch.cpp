@@ -113,6 +113,7 @@ void Sketch::take(const Sketch& trial) {
   actions = trial.actions;
   nests = trial.nests;
   shared = trial.shared;
+  last = trial.last;
   look();
 }
 

@@ -27,6 +27,7 @@ struct Sketch {
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
   int shared = -1;     // the slot of a loop that was cut for threads
+  std::vector<Action> last;  // what is to be done when threads are chosen
   UOp sum, sum_stage;  // the only reduce, and where it is kept; empty: none, or several
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }

@@ -22,9 +22,9 @@ struct Users {
   }
 };
 
-bool is_place(UOp index, const Users& users) {
+bool is_place(UOp index, Op effect, const Users& users) {
   return std::ranges::any_of(users.of.at(index.get()),
-                             [&](UOp u) { return u->is(Op::Store) && u->src(0) == index; });
+                             [&](UOp u) { return u->is(effect) && u->src(0) == index; });
 }
 
 // The largest value made of a read that depends on no range the read does not depend on.
@@ -49,18 +49,8 @@ struct Staged {
 };
 
 Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
-  const std::vector<UOp> order = toposort(body);
-  const Users users(order);
-  UOp read;
-  for (UOp n : order) {
-    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
-    if (is_place(n, users)) return {{}, refuse(refused, "the memory is written by this kernel")};
-    if ((n->ranges & slots) != slots) continue;
-    if (read) return {{}, refuse(refused, text("several reads of ", param))};
-    read = n;
-  }
-  if (!read) return {{}, refuse(refused, text("no read of ", param, " depends on all of these"))};
-  return {read, largest_alike(read, users)};
+  UOp read = only_read(body, param, slots, refused);
+  return {read, read ? largest_alike(read, Users(toposort(body))) : UOp()};
 }
 
 Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
@@ -214,6 +204,22 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
 }
 
 }  // namespace
+
+UOp only_read(UOp body, int param, uint64_t slots, std::string* refused) {
+  const std::vector<UOp> order = toposort(body);
+  const Users users(order);
+  UOp read;
+  for (UOp n : order) {
+    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
+    if (is_place(n, Op::Store, users))
+      return refuse(refused, "the memory is written by this kernel");
+    if (is_place(n, Op::Fetch, users)) return refuse(refused, "it is fetched ahead");
+    if ((n->ranges & slots) != slots) continue;
+    if (read) return refuse(refused, text("several reads of ", param));
+    read = n;
+  }
+  return read ? read : refuse(refused, text("no read of ", param, " depends on all of these"));
+}
 
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   std::vector<Axis> axes = axes_of(a, ranges, refused);

@@ -74,6 +74,7 @@ class Expander {
 
   void demand(UOp u) {
     if (u->is(Op::Store)) return demand_store(u);
+    if (u->is(Op::Fetch)) return need_access(access(u, u->src(0), {}));
     if (is_loop(u)) return need_all(u->src(0), 1);
     if (!forms_.has(u)) return;
     if (u->is(Op::Reduce))
@@ -115,6 +116,7 @@ class Expander {
 
   void write(UOp u) {
     if (u->is(Op::Store)) return write_store(u);
+    if (u->is(Op::Fetch)) return write_fetch(u);
     if (u->is(Op::End)) return close_loops(u);
     if (is_loop(u)) return open_loop(u);
     if (!forms_.has(u)) return;
@@ -400,6 +402,15 @@ class Expander {
       }
       f.values.push_back(writer_.join(elements));
     } while (tiles_.advance(f.open, at));
+  }
+
+  // Of vectors the first lane's line: the others follow, or are asked for in vain.
+  void write_fetch(UOp u) {
+    const TileAccess a = access(u, u->src(0), {});
+    std::vector<std::string> addresses;
+    Point at = tiles_.origin();
+    do writer_.fetch(place(a, at, 0, addresses));
+    while (tiles_.advance(tiles_.of(u), at));
   }
 
   void write_store(UOp u) {

@@ -152,6 +152,25 @@ TEST_SUITE("lowered") {
          "order 2 0; stage 2 1 6 5 4; stage 1 2 6 3; thread 1"});
   }
 
+  TEST_CASE("matmuls whose right sides are fetched ahead") {
+    const std::string tile = "split 1 4 upcast; split 2 16 lane; fetch 2 0";
+    auto build = [] {
+      UOp s = range(0, index(3), Role::Loop), m = range(1, index(8), Role::Loop),
+          n = range(2, index(16), Role::Loop), k = range(3, index(32), Role::Reduce);
+      UOp a = read(param(1, DType::f32, 3 * 8 * 32), (s * 8 + m) * 32 + k);
+      UOp b = read(param(2, DType::f32, 3 * 32 * 16), (s * 32 + k) * 16 + n);
+      return kernel(param(0, DType::f32, 384), (s * 8 + m) * 16 + n, sum(a * b, {k}), {s, m, n});
+    };
+    const std::string threads = tile + "; thread 0", padded = tile + "; split 0 2 upcast";
+    check_kernel(build, {tile.c_str(), threads.c_str(), padded.c_str()});
+
+    Arena memory;
+    ArenaScope scope(memory);
+    const Program p = lower(apply_all(build(), parse_actions(tile)), cpu_target());
+    CHECK(render_llvm(p, cpu_target()).find("@llvm.prefetch") != std::string::npos);
+    CHECK(render_c(p, cpu_target()).find("__builtin_prefetch") != std::string::npos);
+  }
+
   TEST_CASE("a matmul whose right side lies across: packed by shuffles") {
     check_kernel(
         [] {

@@ -269,6 +269,10 @@ class CWriter : public Writer {
            ") = ", v.text, ";");
   }
 
+  void fetch(const Place& place) override {
+    line("__builtin_prefetch(", place.address, " + ", place.offset, ");");
+  }
+
   std::string function(const std::string& name) const {
     std::string out;
     for (auto [lanes, dtype, unaligned] : types_) out += type_definition(dtype, lanes, unaligned);

@@ -307,6 +307,11 @@ class LlvmWriter : public Writer {
     }
   }
 
+  void fetch(const Place& place) override {
+    declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)");
+    line("call void @llvm.prefetch.p0(ptr ", moved(place), ", i32 0, i32 3, i32 1)");
+  }
+
   std::string function(const std::string& name, int vector_bytes) const {
     std::string out;
     if (zero_bytes_)

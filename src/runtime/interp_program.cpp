@@ -71,6 +71,7 @@ class Assembler {
     if (u->is(Op::Range)) return open_loop(u);
     if (u->is(Op::End)) return close_loop(u);
     if (u->is(Op::Store)) return store(u);
+    if (u->is(Op::Fetch)) return;
     if (u->is(Op::Load)) return load(u);
     if (u->is(Op::Reduce)) return fold(u);
     ensure(has(u->op, Alu), "interp: ", name(u->op), " is no statement");
