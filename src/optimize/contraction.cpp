@@ -198,11 +198,24 @@ class Contraction {
     v = best;
   }
 
-  // All sums fit beside what they are made of.
+  // Nothing that is read for one position is used at another.
+  bool reuses_nothing_along(UOp r) const { return first_->depends_on(r) && second_->depends_on(r); }
+
+  // All sums of what is read together fit beside it.
   bool sums_fit() const {
     int64_t count = 1;
-    for (UOp r : axes_) count *= size(r);
+    for (UOp r : axes_)
+      if (!reuses_nothing_along(r)) count *= size(r);
     return count * bytes_ <= target_.l2_bytes / 2;
+  }
+
+  // Rows are cut for threads unless they have something better.
+  bool shares_out_rows() const {
+    const int64_t wanted = 4 * target_.threads;
+    return target_.threads > 1 && size(view_.row) >= wanted &&
+           std::ranges::none_of(axes_, [&](UOp r) {
+             return reuses_nothing_along(r) && size(r) >= wanted;
+           });
   }
 
   // Blocks of the reduce are wanted, and the outputs cannot hold the sums between them.
@@ -219,7 +232,8 @@ class Contraction {
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside = whole || (windows && stride(result_, r) == 1);
+      const bool inside =
+          (whole && !reuses_nothing_along(r)) || (windows && stride(result_, r) == 1);
       (inside ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
@@ -229,7 +243,7 @@ class Contraction {
       if (trial.range_of(range_slot(view_.row)))
         outside.insert(outside.begin(), range_slot(view_.row));
     }
-    if (whole && target_.threads > 1 && size(view_.row) >= 4 * target_.threads) {
+    if (whole && shares_out_rows()) {
       outside.push_back(over.back());
       const int64_t part = pieces(size(view_.row), 4 * target_.threads);
       over.back() = trial.split(over.back(), part, Role::Loop);

@@ -79,7 +79,7 @@ class Chooser : Sketch {
     return (part + 3) / 4 * 4;
   }
 
-  static constexpr int64_t kFarBytes = 1024, kPiece = 1024;
+  static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
   bool sweeps_ = false;       // rows are added to all outputs
@@ -252,37 +252,55 @@ class Chooser : Sketch {
   }
 
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
-  // of parts of the matrix that lie far apart, so that each part is read as it lies.
+  // of parts of the matrix that lie far apart, so that each part is read as it lies. The parts may
+  // be there already, as an outer loop of the sum.
   bool sweep_rows() {
-    if (reduces.size() != 1 || outputs.empty() || own_lanes().size() != 1) return false;
-    UOp k = reduces[0];
-    int64_t count = 1, far = 0;
-    for (UOp r : outputs) count *= size(r);
-    for (const Access& a : accesses) {
-      const std::optional<int64_t> stride = stride_of(a.position, k);
-      if (a.store || !stride || *stride * size_of(a.dtype()) < kFarBytes) continue;
-      if (a.depends_on(outputs.back())) far = std::max(far, size(k) * *stride * size_of(a.dtype()));
-    }
-    UOp lane = range_of(own_lanes()[0]);
-    const int64_t bytes = count * size(lane) * 4;
-    if (far <= target.l2_bytes || count == 0 || bytes > target.l2_bytes / 2) return false;
-    const int64_t streams = largest_factor(size(k), {4, 5, 3, 6, 7, 2});
-    const int slot = range_slot(k);
-    if (streams == 1) return false;
+    if (reduces.empty() || reduces.size() > 2 || outputs.empty() || own_lanes().size() != 1)
+      return false;
+    const bool parted = reduces.size() == 2;
+    UOp parts = reduces[0], k = reduces.back();
+    const std::vector<UOp> swept = outputs_within(k);
+    const int64_t streams =
+        parted ? size(parts) : largest_factor(size(k), {target.streams, 5, 3, 6, 7, 2});
+    if (swept.empty() || streams == 1 || streams > kMostStreams) return false;
     std::vector<int> nest;
-    for (UOp r : outputs) nest.push_back(range_slot(r));
+    for (UOp r : swept) nest.push_back(range_slot(r));
+    const bool all = swept.size() == outputs.size();
     Sketch trial = *this;
     // What a step costs beside its loads is shared by several vectors.
-    const int64_t vectors = largest_factor(size(outputs.back()), {8, 4, 2});
+    const int64_t vectors = largest_factor(size(swept.back()), {8, 4, 2});
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
-    const int rows = trial.split(slot, size(k) / streams, Role::Reduce);
+    const int slot = range_slot(parts);
+    const int rows = parted ? range_slot(k) : trial.split(slot, size(k) / streams, Role::Reduce);
     if (rows < 0 || trial.split(slot, streams, Role::Unroll) < 0 ||
         !trial.act({Action::Block, rows}))
       return false;
     std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
-    return sweeps_ = true;
+    sweeps_ = all;
+    return true;
+  }
+
+  // The outputs that each row of a large matrix has something for, where they are few enough to be
+  // added to row by row; none: it is something else.
+  std::vector<UOp> outputs_within(UOp row) const {
+    UOp lane = range_of(own_lanes()[0]);
+    if (!lane) return {};
+    std::vector<UOp> within = outputs;
+    int64_t read = 0, bytes = 4 * size(lane);
+    for (const Access& a : accesses) {
+      const int64_t step = stride_of(a.position, row).value_or(0) * size_of(a.dtype());
+      if (a.store || step < kFarBytes || !a.depends_on(outputs.back())) continue;
+      const int64_t longest = stride_of(a.position, reduces[0]).value_or(0) * size_of(a.dtype());
+      read = std::max(read, size(reduces[0]) * longest);
+      std::erase_if(within, [&](UOp r) {
+        return stride_of(a.position, r).value_or(0) * size_of(a.dtype()) > step;
+      });
+    }
+    for (UOp r : within) bytes *= size(r);
+    if (read <= target.l2_bytes || bytes == 0 || bytes > target.l2_bytes / 2) within.clear();
+    return within;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.
@@ -327,7 +345,7 @@ class Chooser : Sketch {
 
   // Several rows at a time, of parts of the matrix that lie far apart: see sweep_rows.
   bool split_streams(UOp r) {
-    const int64_t streams = largest_factor(size(r), {4, 3, 2});
+    const int64_t streams = largest_factor(size(r), {target.streams, 3, 2});
     const int slot = range_slot(r);
     Sketch trial = *this;
     if (streams == 1 || trial.split(slot, size(r) / streams, Role::Loop) < 0 ||

@@ -394,6 +394,8 @@ class Orderer {
       drop_empty_writes(kernel(k));
       if (kernel(k).writes.empty()) continue;
       if (!kernel(k).copy) {
+        if (std::optional<DrawnKernel> parts = cut_sum(d_, kernel(k), target_))
+          plan.steps.push_back(bodies.step_of(d_, *parts));
         plan.steps.push_back(bodies.step_of(d_, kernel(k)));
         for (const Write& w : kernel(k).writes) plan.steps.back().written.push_back(elements(w));
         continue;

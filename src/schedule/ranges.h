@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -188,6 +189,9 @@ struct Drawn {
   const Argument& argument(DrawnKernel& k, const Holder& h);
 };
 Drawn build_kernels(Draft draft);
+// Where more threads need it and it costs little: a kernel of partial sums, to be run before the
+// one given, which folds them from then on.
+std::optional<DrawnKernel> cut_sum(Drawn& drawn, DrawnKernel& kernel, const Target& target);
 
 // The Params and Ranges below the roots, in an order that depends on how they are used but not on
 // their numbers; `numbered` are those that have their final numbers already.

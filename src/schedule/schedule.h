@@ -19,6 +19,7 @@
 //                   (choices.cpp)  store or recompute
 //   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
 //   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
+//                   (cut.cpp)      sums that threads cannot share out: of partial sums
 //                   (bodies.cpp)   numbers that equal kernels have in common
 //   plan_memory     (memory.cpp)   temporaries into one arena per device
 #pragma once

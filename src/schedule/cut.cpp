@@ -1,0 +1,195 @@
+// A sum of much into little, whose outputs cannot be shared out without each thread reading nearly
+// everything: partial sums over parts of its longest way through memory, and a kernel that folds
+// them.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "algebra/algebra.h"
+#include "schedule/bodies.h"
+
+namespace mote {
+
+namespace {
+
+// What is made for more threads may cost so little of the whole.
+constexpr double kLittle = 1.0 / 64;
+
+int64_t size(UOp r) { return r->src(0)->is(Op::Const) ? r->src(0)->hi : 0; }
+
+int64_t count(std::span<const UOp> ranges) {
+  int64_t n = 1;
+  for (UOp r : ranges) n *= size(r);
+  return n;
+}
+
+struct Read {
+  UOp position;
+  double bytes = 0;
+};
+
+class Cutter {
+ public:
+  Cutter(Drawn& drawn, DrawnKernel& kernel, const Target& target)
+      : d_(drawn), k_(kernel), target_(target) {}
+
+  std::optional<DrawnKernel> run() {
+    if (!find_sum()) return {};
+    find_reads();
+    if (!pays(target_.pieces) || !goes_evenly() || is_shared_out()) return {};
+    for (UOp r : over_) consider(r);
+    if (!longest_ || !pays(parts_)) return {};
+    return cut();
+  }
+
+ private:
+  Drawn& d_;
+  DrawnKernel& k_;
+  const Target& target_;
+  UOp sum_;
+  std::vector<UOp> over_, outputs_;  // its loops, and those it is made for
+  uint64_t slots_ = 0;               // that the kernel uses
+  std::vector<Read> reads_;          // that matter
+  double bytes_ = 0;                 // of all reads
+  UOp longest_;                      // the loop that is cut
+  int64_t step_ = 0, parts_ = 0;
+
+  // The only one, at known sizes, and nothing kept for it.
+  bool find_sum() {
+    std::vector<UOp> roots;
+    for (const Write& w : k_.writes) roots.push_back(w.value);
+    for (UOp n : toposort(roots)) {
+      if (n->is(Op::Stage) || (n->is(Op::Reduce) && sum_)) return false;
+      if (n->is(Op::Reduce)) sum_ = n;
+      if (n->is(Op::Range)) slots_ |= n->ranges;
+    }
+    if (!sum_) return false;
+    for (UOp r : k_.ranges) slots_ |= r->ranges;
+    for (Node* r : sum_->src().subspan(1)) over_.emplace_back(r);
+    outputs_ = open_ranges(sum_);
+    return count(over_) > 0 && count(outputs_) > 0;
+  }
+
+  void find_reads() {
+    for (UOp n : toposort(sum_->src(0))) {
+      if (!n->is(Op::Index) || !n->src(0)->is(Op::Param)) continue;
+      double places = 1;
+      for (UOp r : open_ranges(n->src(1))) places *= static_cast<double>(size(r));
+      places = std::fmin(places, static_cast<double>(n->src(0)->ints(1)));
+      reads_.push_back({n->src(1), places * size_of(n->dtype)});
+      bytes_ += reads_.back().bytes;
+    }
+    std::erase_if(reads_, [&](const Read& r) { return r.bytes <= kLittle * bytes_; });
+  }
+
+  // It can be told how they go through memory.
+  bool goes_evenly() const {
+    return !reads_.empty() && std::ranges::all_of(reads_, [](const Read& read) {
+      return std::ranges::all_of(open_ranges(read.position), [&](UOp r) {
+        return stride_of(read.position, r).has_value();
+      });
+    });
+  }
+
+  static int64_t step(const Read& read, UOp r) {
+    return std::llabs(stride_of(read.position, r).value_or(0));
+  }
+
+  // The outputs that r counts are made of memory of their own, and not of every few bytes of it.
+  bool parts_memory(UOp r) const {
+    return std::ranges::all_of(reads_, [&](const Read& read) {
+      return std::ranges::any_of(over_, [&](UOp k) {
+        return step(read, k) > 0 && step(read, k) < step(read, r);
+      });
+    });
+  }
+
+  bool is_shared_out() const {
+    int64_t pieces = 1;
+    for (UOp r : outputs_)
+      if (parts_memory(r)) pieces *= size(r);
+    return pieces >= target_.pieces;
+  }
+
+  // The loop with the longest steps, in the fewest equal parts that are enough.
+  void consider(UOp r) {
+    int64_t sum = 0, parts = target_.pieces;
+    for (const Read& read : reads_) sum += step(read, r);
+    while (parts <= 4 * target_.pieces && size(r) % parts) ++parts;
+    if (sum <= step_) return;
+    step_ = sum, parts_ = parts;
+    longest_ = parts <= 4 * target_.pieces && parts < size(r) ? r : UOp();
+  }
+
+  // Folding so many parts is little beside making them.
+  bool pays(int64_t parts) const {
+    const auto sums = static_cast<double>(count(outputs_));
+    const double work = 2 * sums * static_cast<double>(count(over_)) + bytes_ * target_.byte_cost;
+    const double bytes = static_cast<double>(parts) * sums * size_of(sum_->dtype);
+    return 2 * bytes * target_.byte_cost + target_.launch_cost <= kLittle * work;
+  }
+
+  // What is read once comes fastest from several places that lie far apart: each part has a piece
+  // of each quarter, so that pieces of one part follow those of another.
+  int64_t streams_of_part() const {
+    const bool reused = std::ranges::any_of(reads_, [&](const Read& read) {
+      return std::ranges::any_of(outputs_, [&](UOp r) { return step(read, r) == 0; });
+    });
+    return reused || size(longest_) % (parts_ * target_.streams) ? 1 : target_.streams;
+  }
+
+  UOp new_range(int64_t n, Role role) {
+    const int slot = std::countr_one(slots_);
+    slots_ |= uint64_t{1} << slot;
+    return range(slot, index(n), role);
+  }
+
+  UOp place(UOp part) {
+    std::vector<UOp> at{part};
+    std::vector<Dim> dims{Dim(parts_)};
+    for (UOp r : outputs_) {
+      at.push_back(r);
+      dims.emplace_back(size(r));
+    }
+    return Positions().flatten(at, dims);
+  }
+
+  // The kernel of partial sums; the one that was there folds them.
+  std::optional<DrawnKernel> cut() {
+    if (std::popcount(slots_) + 4 > kFusedLoops) return {};
+    const int64_t streams = streams_of_part(), length = size(longest_) / parts_ / streams;
+    const UOp part = new_range(parts_, Role::Loop), stream = new_range(streams, Role::Reduce),
+              inner = new_range(length, Role::Reduce), fold = new_range(parts_, Role::Reduce);
+    const PlannedBuffer held{sum_->dtype, parts_ * count(outputs_), k_.device, -1, -1};
+    d_.buffers.push_back(held);
+    const Holder holder{static_cast<int>(d_.buffers.size()) - 1, {}};
+
+    const std::pair<UOp, UOp> cut[] = {
+        {longest_, stream * index(parts_ * length) + part * index(length) + inner}};
+    std::ranges::replace(over_, longest_, inner);
+    if (streams > 1) over_.push_back(stream);
+    DrawnKernel first;
+    first.arguments = k_.arguments, first.places = k_.places, first.device = k_.device;
+    first.ranges = outputs_;
+    first.ranges.insert(first.ranges.begin(), part);
+    const auto op = static_cast<Op>(sum_->ints(0));
+    const UOp value = reduce_over(op, simplify(substitute(sum_->src(0), cut)), over_);
+    uint64_t slots = 0;
+    for (UOp r : first.ranges) slots |= r->ranges;
+    first.writes = {{place(part), value, slots, holder, {}}};
+
+    const UOp from = make(Op::Index, sum_->dtype, {d_.argument(k_, holder).param, place(fold)});
+    const UOp fold_over[] = {fold};
+    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, from, fold_over)}};
+    for (Write& w : k_.writes) w.value = substitute(w.value, folded);
+    return first;
+  }
+};
+
+}  // namespace
+
+std::optional<DrawnKernel> cut_sum(Drawn& drawn, DrawnKernel& kernel, const Target& target) {
+  return Cutter(drawn, kernel, target).run();
+}
+
+}  // namespace mote
