@@ -5,6 +5,8 @@
 
 #include <mote/mote.h>
 
+#include "test/odd_devices.h"
+
 using namespace mote;
 
 namespace {
@@ -113,6 +115,30 @@ TEST_SUITE("kernel counts") {
     check_counts("long", {input({1, 1, 65536, 64}).scaled_dot_product_attention(
                              input({1, 1, 65536, 64}), input({1, 1, 65536, 64}))},
                  {3, 1.3e12, 1.1e11});
+  }
+
+  TEST_CASE("sums that threads cannot share out are made of partial sums") {
+    auto kernels = [](const std::vector<Tensor>& outputs) { return explain(outputs).kernels.size(); };
+    Tensor x = input({4096, 4096}), v = input({4096});
+    // Each column has few bytes of every row.
+    const double n = 4096 * 4096;
+    check_counts("columns", {x.sum(0)}, {2, 1.01 * n, 4.1 * n});
+    CHECK(kernels({x.sum(0)}) == 2);
+    CHECK(kernels({x.t().mv(v)}) == 2);
+    CHECK(kernels({(x.amax(0) + v).relu()}) == 2);
+    CHECK(kernels({x.sum(1)}) == 1);
+    CHECK(kernels({x.mv(v)}) == 1);
+    CHECK(kernels({input({64, 64}).sum(0)}) == 1);
+    add_odd_devices();
+    CHECK(kernels({empty({64, 64}, {.device = "PARTED"}).realize().sum(0)}) == 2);
+    // All gradients of weights are made of all pictures; statistics of a channel of its own ones.
+    Tensor images = input({256, 16, 20, 20}), w = input({32, 16, 3, 3}).requires_grad_();
+    Tensor y = images.conv2d(w);
+    CHECK(kernels(y.gradient({w}, input({256, 32, 18, 18}))) == 2);
+    CHECK(kernels({images.sum({0, 2, 3})}) == 1);
+    // There would be too much to fold.
+    CHECK(kernels({matmul(input({1024, 1024}), input({1024, 1024}))}) == 1);
+    CHECK(kernels({matmul(input({64, 4096}), input({4096, 4096}))}) == 1);
   }
 
   TEST_CASE("an embedding reads only the rows asked for") {

@@ -37,7 +37,7 @@ TEST_CASE("bench rows: small ones give what the interpreter gives") {
   for (const Row& row : kernel_rows()) {
     const Sides sides = row.make();
     const Tensor wanted = sides.ours.on("INTERP");
-    for (const char* device : {"CPU", "TIGHT", "INTERP_PROGRAM"}) {
+    for (const char* device : {"CPU", "TIGHT", "PARTED", "INTERP_PROGRAM"}) {
       CAPTURE(std::string(device));
       compare_row(row, sides.ours.on(device), wanted);
     }

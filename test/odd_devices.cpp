@@ -151,12 +151,11 @@ class Narrow : public Device {
   }
 };
 
-class Tight : public Device {
+// The CPU's code, made for another description.
+class OnCpu : public Device {
  public:
-  explicit Tight(std::string name) : Device(std::move(name), cpu_target()) {
-    target_.name = "tight";
+  explicit OnCpu(std::string name) : Device(std::move(name), cpu_target()) {
     target_.threads = 2;
-    target_.l1_bytes = 1 << 10, target_.l2_bytes = 4 << 10, target_.cache_bytes = 16 << 10;
   }
   std::string render(const Program& p) override { return cpu->render(p); }
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
@@ -164,6 +163,23 @@ class Tight : public Device {
   }
   Token submit(LaunchList list, std::span<const Token> after) override {
     return cpu->submit(std::move(list), after);
+  }
+};
+
+class Tight : public OnCpu {
+ public:
+  explicit Tight(std::string name) : OnCpu(std::move(name)) {
+    target_.name = "tight";
+    target_.l1_bytes = 1 << 10, target_.l2_bytes = 4 << 10, target_.cache_bytes = 16 << 10;
+  }
+};
+
+class Parted : public OnCpu {
+ public:
+  explicit Parted(std::string name) : OnCpu(std::move(name)) {
+    target_.name = "parted";
+    target_.pieces = 2, target_.streams = 2;
+    target_.launch_cost = target_.byte_cost = 0;
   }
 };
 
@@ -182,6 +198,7 @@ void add_odd_devices() {
     add_device({"LATE", always, open<Late>});
     add_device({"NARROW", always, open<Narrow>});
     add_device({"TIGHT", always, open<Tight>});
+    add_device({"PARTED", always, open<Parted>});
     return true;
   }();
 }

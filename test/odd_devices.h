@@ -7,6 +7,8 @@
 // most 8 buffers per kernel and no 64-bit types.
 // TIGHT runs the CPU's code, made for caches of a few KB: small kernels are blocked and packed
 // there as large ones are elsewhere.
+// PARTED runs it too, as if kernels and memory cost nothing: sums of little are made of partial
+// sums there as those of much are elsewhere.
 #pragma once
 #include <cstdint>
 

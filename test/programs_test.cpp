@@ -47,7 +47,8 @@ constexpr Variant others[] = {
     {"INTERP_PROGRAM",         "INTERP_PROGRAM", 0, 0, 0},
     {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
     {"NARROW",                 "NARROW",         0, 0, 0},
-    {"TIGHT",                  "TIGHT",          0, 0, 0}
+    {"TIGHT",                  "TIGHT",          0, 0, 0},
+    {"PARTED",                 "PARTED",         0, 0, 0}
 };
 // Interpreted kernels check every access.
 constexpr Variant drawn[] = {

@@ -78,6 +78,9 @@ TEST_SUITE("same bits") {
     }
     Tensor x = values({3000});
     print_bits("products by vectors", {values({2000, 3000}).mv(x), values({3000, 2000}).t().mv(x)});
+    Tensor wide = values({2048, 3000});
+    print_bits("columns", {wide.sum(0), wide.amax(0), (wide * wide).mean(0), wide.softmax(0)});
+    print_bits("conv of many", gradients_of_conv(256, 16, 16));
     print_bits("conv of few", gradients_of_conv(2, 16, 24));
     print_bits("conv of many small", gradients_of_conv(200, 24, 5));
     Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});

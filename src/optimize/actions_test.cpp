@@ -253,6 +253,54 @@ TEST_SUITE("actions") {
     CHECK(std::ranges::count(lines, 1) == static_cast<int64_t>(lines.size()));
   }
 
+  TEST_CASE("partial sums of columns are swept part by part") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target;
+    target.vector_bytes = 64;
+    target.vector_registers = 32;
+    UOp part = range(0, index(8), Role::Loop), column = range(1, index(4096), Role::Loop),
+        k = range(2, index(128), Role::Reduce), stream = range(3, index(4), Role::Reduce);
+    UOp over[] = {k, stream};
+    UOp row = (stream * 8 + part) * 128 + k;
+    UOp sum = reduce_over(Op::Add, at(param(1, DType::f32, 1 << 24), row * 4096 + column), over);
+    UOp place = at(param(0, DType::f32, 8 * 4096), part * 4096 + column);
+    UOp end = make(Op::End, DType::none,
+                   {make(Op::Store, DType::none, {place, sum}), part, column});
+    UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
+    const std::string alone =
+        "order 3 2; split 1 16 lane; split 1 8 upcast; split 2 4 unroll; block 3; order 3 1";
+    CHECK(to_string(choose_actions(body, target)) == alone);
+    target.threads = 2;
+    CHECK(to_string(choose_actions(body, target)) == alone + "; thread 0");
+  }
+
+  TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    // Of x(512, 32, 12, 12) and y(512, 32, 10, 10), in 8 parts of the pictures.
+    UOp part = range(0, index(8), Role::Loop), o = range(1, index(32), Role::Loop),
+        c = range(2, index(32), Role::Loop), dy = range(3, index(3), Role::Loop),
+        dx = range(4, index(3), Role::Loop), n = range(5, index(64), Role::Reduce),
+        y = range(6, index(10), Role::Reduce), x = range(7, index(10), Role::Reduce);
+    UOp over[] = {n, y, x}, picture = part * 64 + n;
+    UOp pixel = at(param(1, DType::f32, 512 * 4608),
+                   ((picture * 32 + c) * 12 + y + dy) * 12 + x + dx);
+    UOp from = at(param(2, DType::f32, 512 * 3200), ((picture * 32 + o) * 10 + y) * 10 + x);
+    UOp sum = reduce_over(Op::Add, pixel * from, over);
+    UOp place = at(param(0, DType::f32, 8 * 9216),
+                   (((part * 32 + o) * 32 + c) * 3 + dy) * 3 + dx);
+    UOp end = make(Op::End, DType::none,
+                   {make(Op::Store, DType::none, {place, sum}), part, o, c, dy, dx});
+    UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
+    const double alone = executed(lower(optimize(body, target), target));
+    target.threads = 2;
+    const Program shared = lower(optimize(body, target), target);
+    CHECK(executed(shared) < 1.01 * alone);
+    CHECK(shared.thread_extent == 8);
+  }
+
   TEST_CASE("each thread packs once") {
     Arena arena;
     ArenaScope scope(arena);
