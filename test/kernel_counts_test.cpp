@@ -126,6 +126,7 @@ TEST_SUITE("kernel counts") {
     CHECK(kernels({x.sum(0)}) == 2);
     CHECK(kernels({x.t().mv(v)}) == 2);
     CHECK(kernels({(x.amax(0) + v).relu()}) == 2);
+    CHECK(kernels({input({1024, 1 << 16}).sum(0)}) == 1);  // not near enough to be added to
     CHECK(kernels({x.sum(1)}) == 1);
     CHECK(kernels({x.mv(v)}) == 1);
     CHECK(kernels({input({64, 64}).sum(0)}) == 1);
@@ -136,9 +137,10 @@ TEST_SUITE("kernel counts") {
     Tensor y = images.conv2d(w);
     CHECK(kernels(y.gradient({w}, input({256, 32, 18, 18}))) == 2);
     CHECK(kernels({images.sum({0, 2, 3})}) == 1);
-    // There would be too much to fold.
+    // There would be too much to fold, or it is little beside the products.
     CHECK(kernels({matmul(input({1024, 1024}), input({1024, 1024}))}) == 1);
     CHECK(kernels({matmul(input({64, 4096}), input({4096, 4096}))}) == 1);
+    CHECK(kernels({matmul(input({1024, 1 << 14}), input({1024, 1 << 14}).t())}) == 1);
   }
 
   TEST_CASE("an embedding reads only the rows asked for") {

@@ -49,6 +49,7 @@ class Cutter {
   UOp sum_;
   std::vector<UOp> over_, outputs_;  // its loops, and those it is made for
   uint64_t slots_ = 0;               // that the kernel uses
+  int arguments_ = 0;                // that it has
   std::vector<Read> reads_;          // that matter
   double bytes_ = 0;                 // of all reads
   UOp longest_;                      // the loop that is cut
@@ -58,10 +59,12 @@ class Cutter {
   bool find_sum() {
     std::vector<UOp> roots;
     for (const Write& w : k_.writes) roots.push_back(w.value);
+    arguments_ = static_cast<int>(roots.size());
     for (UOp n : toposort(roots)) {
       if (n->is(Op::Stage) || (n->is(Op::Reduce) && sum_)) return false;
       if (n->is(Op::Reduce)) sum_ = n;
       if (n->is(Op::Range)) slots_ |= n->ranges;
+      arguments_ += n->is(Op::Param);
     }
     if (!sum_) return false;
     for (UOp r : k_.ranges) slots_ |= r->ranges;
@@ -96,18 +99,24 @@ class Cutter {
   }
 
   // The outputs that r counts are made of memory of their own, and not of every few bytes of it.
-  bool parts_memory(UOp r) const {
-    return std::ranges::all_of(reads_, [&](const Read& read) {
-      return std::ranges::any_of(over_, [&](UOp k) {
-        return step(read, k) > 0 && step(read, k) < step(read, r);
-      });
+  bool parts(const Read& read, UOp r) const {
+    return std::ranges::any_of(over_, [&](UOp k) {
+      return step(read, k) > 0 && step(read, k) < step(read, r);
     });
+  }
+
+  // Threads that share out r read little that others read too.
+  bool shares_out(UOp r) const {
+    double again = 0;
+    for (const Read& read : reads_)
+      if (!parts(read, r)) again += read.bytes;
+    return again * target_.pieces * target_.byte_cost <= kLittle * work();
   }
 
   bool is_shared_out() const {
     int64_t pieces = 1;
     for (UOp r : outputs_)
-      if (parts_memory(r)) pieces *= size(r);
+      if (shares_out(r)) pieces *= size(r);
     return pieces >= target_.pieces;
   }
 
@@ -121,21 +130,33 @@ class Cutter {
     longest_ = parts <= 4 * target_.pieces && parts < size(r) ? r : UOp();
   }
 
-  // Folding so many parts is little beside making them.
-  bool pays(int64_t parts) const {
-    const auto sums = static_cast<double>(count(outputs_));
-    const double work = 2 * sums * static_cast<double>(count(over_)) + bytes_ * target_.byte_cost;
-    const double bytes = static_cast<double>(parts) * sums * size_of(sum_->dtype);
-    return 2 * bytes * target_.byte_cost + target_.launch_cost <= kLittle * work;
+  double work() const {
+    const double each = 2 * static_cast<double>(count(over_));
+    return each * static_cast<double>(count(outputs_)) + bytes_ * target_.byte_cost;
   }
 
-  // What is read once comes fastest from several places that lie far apart: each part has a piece
-  // of each quarter, so that pieces of one part follow those of another.
-  int64_t streams_of_part() const {
-    const bool reused = std::ranges::any_of(reads_, [&](const Read& read) {
-      return std::ranges::any_of(outputs_, [&](UOp r) { return step(read, r) == 0; });
+  // Some of what is read is used for several outputs.
+  bool reuses() const {
+    return std::ranges::any_of(reads_, [&](const Read& read) {
+      return std::ranges::any_of(outputs_, [&](UOp r) {
+        return !(read.position->ranges & r->ranges);
+      });
     });
-    return reused || size(longest_) % (parts_ * target_.streams) ? 1 : target_.streams;
+  }
+
+  // A part stays near while it is made, in the first cache where nothing but sums is used again.
+  // Folding all parts is little beside making them.
+  bool pays(int64_t parts) const {
+    const int64_t bytes = count(outputs_) * size_of(sum_->dtype);
+    const double moved = 2 * static_cast<double>(parts * bytes);
+    return bytes <= (reuses() ? target_.l2_bytes / 2 : target_.l1_bytes) &&
+           moved * target_.byte_cost + target_.launch_cost <= kLittle * work();
+  }
+
+  // What is read once comes fastest from several places that lie far apart: a part has a piece at
+  // each, and those of the next part follow.
+  int64_t streams_of_part() const {
+    return reuses() || size(longest_) % (parts_ * target_.streams) ? 1 : target_.streams;
   }
 
   UOp new_range(int64_t n, Role role) {
@@ -154,33 +175,35 @@ class Cutter {
     return Positions().flatten(at, dims);
   }
 
+  // The loop that is cut, inside the part; loops of the sum are then those of a part.
+  UOp position_in(UOp part) {
+    const int64_t streams = streams_of_part(), length = size(longest_) / parts_ / streams;
+    const UOp inner = new_range(length, Role::Reduce);
+    std::ranges::replace(over_, longest_, inner);
+    if (streams == 1) return part * length + inner;
+    over_.push_back(new_range(streams, Role::Reduce));
+    return (over_.back() * parts_ + part) * length + inner;
+  }
+
   // The kernel of partial sums; the one that was there folds them.
   std::optional<DrawnKernel> cut() {
-    if (std::popcount(slots_) + 4 > kFusedLoops) return {};
-    const int64_t streams = streams_of_part(), length = size(longest_) / parts_ / streams;
-    const UOp part = new_range(parts_, Role::Loop), stream = new_range(streams, Role::Reduce),
-              inner = new_range(length, Role::Reduce), fold = new_range(parts_, Role::Reduce);
+    if (std::popcount(slots_) + 4 > kFusedLoops || arguments_ >= target_.max_buffers) return {};
     const PlannedBuffer held{sum_->dtype, parts_ * count(outputs_), k_.device, -1, -1};
     d_.buffers.push_back(held);
     const Holder holder{static_cast<int>(d_.buffers.size()) - 1, {}};
+    const UOp part = new_range(parts_, Role::Loop), again = new_range(parts_, Role::Reduce);
+    const auto op = static_cast<Op>(sum_->ints(0));
 
-    const std::pair<UOp, UOp> cut[] = {
-        {longest_, stream * index(parts_ * length) + part * index(length) + inner}};
-    std::ranges::replace(over_, longest_, inner);
-    if (streams > 1) over_.push_back(stream);
     DrawnKernel first;
     first.arguments = k_.arguments, first.places = k_.places, first.device = k_.device;
     first.ranges = outputs_;
     first.ranges.insert(first.ranges.begin(), part);
-    const auto op = static_cast<Op>(sum_->ints(0));
-    const UOp value = reduce_over(op, simplify(substitute(sum_->src(0), cut)), over_);
-    uint64_t slots = 0;
-    for (UOp r : first.ranges) slots |= r->ranges;
-    first.writes = {{place(part), value, slots, holder, {}}};
+    const std::pair<UOp, UOp> moved[] = {{longest_, position_in(part)}};
+    const UOp sum = reduce_over(op, simplify(substitute(sum_->src(0), moved)), over_);
+    first.writes = {{place(part), sum, sum->ranges | part->ranges, holder, {}}};
 
-    const UOp from = make(Op::Index, sum_->dtype, {d_.argument(k_, holder).param, place(fold)});
-    const UOp fold_over[] = {fold};
-    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, from, fold_over)}};
+    const UOp partial = make(Op::Index, sum_->dtype, {d_.argument(k_, holder).param, place(again)});
+    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, partial, {&again, 1})}};
     for (Write& w : k_.writes) w.value = substitute(w.value, folded);
     return first;
   }
