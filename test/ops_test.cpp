@@ -313,16 +313,11 @@ bool needs_doubles(const GoldenCase* c) {
   return std::ranges::any_of(c->inputs, is_double) || std::ranges::any_of(c->outputs, is_double);
 }
 
-TEST_CASE("ops: every tenth case on the interpreter of kernels, and as a device of 8 buffers") {
-  add_small_device();
+TEST_CASE("ops: every tenth case on the interpreter of kernels") {
   std::vector<const GoldenCase*> all = chosen_cases(), some;
   for (size_t i = 0; i < all.size(); i += 10) some.push_back(all[i]);
   run_all("INTERP_PROGRAM", some);
-  std::erase_if(some, needs_doubles);
-  run_all("SMALL", some);
 }
-
-TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees with PyTorch") {
   add_small_device();
@@ -330,6 +325,8 @@ TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees wi
   std::erase_if(cases, needs_doubles);
   run_all("SMALL", cases);
 }
+
+TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {
   FlagScope c_compiler(Flag::CC, 1);

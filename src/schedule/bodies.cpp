@@ -15,6 +15,7 @@ Content content_of(const DrawnKernel& k) {
   for (const Write& w : k.writes) roots.push_back(w.value);
   for (UOp n : toposort(roots)) {
     ++c.ops;
+    c.kept += n->is(Op::Stage);
     if (!n->is(Op::Reduce)) continue;
     uint64_t all = n->src(0)->ranges;
     for (UOp i : toposort(n->src(0)))

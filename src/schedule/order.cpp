@@ -49,6 +49,7 @@ class Orderer {
  private:
   struct Weight {
     int ops = 0;
+    size_t kept = 0;  // rows in memory of the kernel
     // Of a kernel with a reduce that reuses what it loads, such as a matrix product: what such
     // reduces read, by holder and position, sorted.
     std::vector<std::pair<int, uint32_t>> operands;
@@ -268,7 +269,7 @@ class Orderer {
 
   Weight weigh(const DrawnKernel& k) {
     const Content& content = contents_.of(k);
-    Weight w{content.ops, {}};
+    Weight w{content.ops, content.kept, {}};
     for (const Content::Read& r : content.operands)
       w.operands.emplace_back(holder_of(k, r.slot), r.position->id);
     std::ranges::sort(w.operands);
@@ -303,7 +304,8 @@ class Orderer {
   }
 
   bool has_room(int k) {
-    size_t buffers = reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size();
+    const size_t buffers =
+        reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size() + weight(k).kept;
     return buffers < static_cast<size_t>(target_.max_buffers) && weight(k).ops < target_.max_ops;
   }
 
@@ -329,8 +331,8 @@ class Orderer {
     const std::vector<int>&of_a = reads_[static_cast<size_t>(a)],
           &of_b = reads_[static_cast<size_t>(b)];
     const size_t shared = common(of_a, of_b);
-    const size_t buffers =
-        of_a.size() + of_b.size() - shared + x.writes.size() + y.writes.size();
+    const size_t buffers = of_a.size() + of_b.size() - shared + x.writes.size() +
+                           y.writes.size() + weight(a).kept + weight(b).kept;
     return shared && buffers <= static_cast<size_t>(target_.max_buffers);
   }
 
