@@ -80,6 +80,7 @@ class Program {
     return static_cast<T>(random_() % static_cast<uint64_t>(n));
   }
   size_t any() { return below(all_.size()); }
+  const char* other() const { return devices[device_ == std::string(devices[0])]; }
   std::string name(size_t i) const { return "t" + std::to_string(i); }
   void say(const std::string& line) { log_ += line + "\n"; }
 
@@ -89,8 +90,9 @@ class Program {
   }
 
   void make_new() {
-    static const Values shapes[] = {{3, 4}, {4, 3}, {2, 3}, {3, 3}};
-    Values shape = shapes[below(4)];
+    // Rows of 200 elements take cache lines of their own in memory.
+    static const Values shapes[] = {{3, 4}, {4, 3}, {2, 3}, {3, 3}, {3, 200}};
+    Values shape = shapes[below(5)];
     Values v(static_cast<size_t>(shape[0] * shape[1]), 7);
     bool constant = below(2);
     if (!constant) std::iota(v.begin(), v.end(), 0);
@@ -132,10 +134,14 @@ class Program {
     Both x = all_[i];
     Values v = x.now.read(), shape = x.now.shape;
     auto columns = static_cast<size_t>(shape[1]);
-    switch (below(5)) {
+    switch (below(6)) {
       case 0:
         for (int64_t& e : v) e = e * 2 + 1;
         return add(x.lazy * 2 + 1, eager(v, shape), name(i) + " * 2 + 1");
+      case 5:
+        for (int64_t& e : v) e = e * 3;
+        return add((x.lazy.to(other()) * 3).to(device_), eager(v, shape),
+                   name(i) + " * 3 on " + other());
       case 1:
         return add(x.lazy.clone(), eager(v, shape), name(i) + ".clone()");
       case 2: {
@@ -376,6 +382,17 @@ TEST_SUITE("aliasing") {
       for (int64_t i = 5; i >= 0; --i)
         CHECK(values(old[static_cast<size_t>(i)]) ==
               (i % 2 ? Values{i, i + 1, i + 2} : Values{i + 1, i + 2}));
+    }
+  }
+
+  TEST_CASE("what another device reads of a tensor that is only written here is there for both") {
+    for (const char* there : devices) {
+      Tensor x = full(8, 7, on("CPU"));
+      x(Slice(0, 2)).assign(3);
+      x(Slice(4, 6)).assign(5);
+      Tensor y = (x.to(there) + 1).to("CPU") + x.sum();
+      x = {};
+      CHECK(values(y) == Values{48, 48, 52, 52, 50, 50, 52, 52});
     }
   }
 

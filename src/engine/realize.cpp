@@ -59,6 +59,11 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   CallList(plan, device, buffers, inputs.values).run();
 }
 
+uint8_t device_of(std::span<const Goal> goals) {
+  const uint8_t id = goals[0].effect->device;
+  return id ? id : kDefaultDevice;
+}
+
 // ---- interpreting devices
 
 std::span<const std::byte> bytes_of(const Storage& s) {
@@ -93,17 +98,18 @@ void interpret_goals(std::vector<Goal>& goals) {
   }
 }
 
-// Values on an interpreting device that others copy from must be in memory first.
-void realize_interpreted_sources(std::span<const Goal> goals) {
-  if (!interpreter_is_open()) return;
+// Values on an interpreting device that others copy from: they must be in memory first.
+std::vector<Tensor> interpreted_sources(std::span<const Goal> goals) {
+  std::vector<Tensor> sources;
+  if (!interpreter_is_open() || goals.empty()) return sources;
+  if (device(device_of(goals)).interprets_graphs()) return sources;
   std::vector<UOp> roots;
   for (const Goal& g : goals) roots.push_back(g.effect);
-  std::vector<Tensor> sources;
   for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); }))
     if (n->is(Op::Copy) && !n->realized.load() && n->src(0)->device &&
         mote::device(n->src(0)->device).interprets_graphs())
       sources.push_back(make_value(Ref(n->src(0)), n->src(0)->device));
-  if (!sources.empty()) realize(sources);
+  return sources;
 }
 
 }  // namespace
@@ -112,24 +118,27 @@ void realize(std::span<const Tensor> tensors) {
   std::lock_guard lock(engine_mutex());
   std::vector<Goal> goals = goals_of(tensors);
   StorageSet scratch = complete(goals);
+  // What is run first may give memory to what was without: all is looked at anew.
+  auto run_first = [&](std::vector<Tensor> before) {
+    if (before.empty()) return;
+    goals.clear();
+    realize(before);
+    before.clear();
+    scratch = complete(goals = goals_of(tensors));
+  };
   if (Recorder* r = Recorder::capturing()) {
-    if (std::vector<Tensor> before = r->pending_before(goals); !before.empty()) {
-      goals.clear();
-      Recorder::Pause pause(*r);
-      realize(before);
-      before.clear();
-      scratch = complete(goals = goals_of(tensors));
-    }
+    std::vector<Tensor> before = r->pending_before(goals);
+    Recorder::Pause pause(*r);
+    run_first(std::move(before));
   }
+  run_first(interpreted_sources(goals));
   if (goals.empty()) return;
-  uint8_t id = goals[0].effect->device;
-  if (!id) id = kDefaultDevice;
+  const uint8_t id = device_of(goals);
   Device& device = mote::device(id);
   if (device.interprets_graphs()) {
     if (Recorder* r = Recorder::capturing()) r->saw_interpreter();
     interpret_goals(goals);
   } else {
-    realize_interpreted_sources(goals);
     run_goals(goals, std::move(scratch), device, id);
   }
   settle(goals);
