@@ -30,8 +30,8 @@ UOp holds_from(UOp condition, UOp k, bool wanted) {
   return simplify(wanted ? rest + 1 : rest * -1);
 }
 
-// What a value is beyond some position of a row.
-enum class Beyond : uint8_t { Zero, Lowest };
+// What a value is beyond some position of a row: 0, 0 as the exponential of -inf, or -inf.
+enum class Beyond : uint8_t { Zero, Hidden, Lowest };
 
 class Bounder {
  public:
@@ -61,31 +61,34 @@ class Bounder {
   }
 
   UOp where_limit(UOp value, UOp k, Beyond kind) const {
-    auto vanishes = [&](UOp u) { return kind == Beyond::Zero ? is_zero(u) : is_lowest(u); };
+    auto vanishes = [&](UOp u) {
+      return (kind == Beyond::Zero && is_zero(u)) || (kind == Beyond::Lowest && is_lowest(u));
+    };
     if (vanishes(value->src(1))) return holds_from(value->src(0), k, true);
     if (vanishes(value->src(2))) return holds_from(value->src(0), k, false);
     return {};
   }
 
-  // Where along k the value vanishes. A factor 0 counts as 0 for the product, and -inf stays -inf
-  // under any sum: where that is not so, the row holds NaN before its end, too.
+  // Where along k the value vanishes. What a softmax hides is not evaluated: its weight 0 counts as
+  // 0 for the product, and -inf stays -inf under any sum. Another 0 may be a factor of an infinity.
   UOp limit(UOp value, UOp k, Beyond kind, int depth = 0) const {
     if (!(value->ranges & slot_bit(k)) || depth > kDepth) return {};
     auto below = [&](uint32_t i, Beyond wanted) {
       return limit(value->src(i), k, wanted, depth + 1);
     };
-    const bool zero = kind == Beyond::Zero;
+    const bool lowest = kind == Beyond::Lowest;
     switch (value->op) {
       case Op::Where: return where_limit(value, k, kind);
       case Op::Exp:
-      case Op::Exp2: return zero ? below(0, Beyond::Lowest) : UOp();
-      case Op::Cast: return below(0, kind);
-      case Op::Div: return zero ? below(0, kind) : UOp();
+      case Op::Exp2: return lowest ? UOp() : below(0, Beyond::Lowest);
+      case Op::Cast: return lowest && !is_float(value->dtype) ? UOp() : below(0, kind);
+      case Op::Div: return lowest ? UOp() : below(0, Beyond::Hidden);
       case Op::Mul:
       case Op::Add: {
-        if (zero != value->is(Op::Mul)) return {};
-        UOp first = below(0, kind);
-        return first ? first : below(1, kind);
+        if (lowest == value->is(Op::Mul)) return {};
+        const Beyond part = lowest ? kind : Beyond::Hidden;
+        UOp first = below(0, part);
+        return first ? first : below(1, part);
       }
       case Op::Index: {
         UOp stage = value->src(0), r = stage->is(Op::Stage) ? row_range(stage) : UOp();

@@ -1,6 +1,7 @@
 // Rows that a kernel keeps: several at once, and ending where a mask hides the rest.
 #include <doctest/doctest.h>
 
+#include "base/error.h"
 #include "ir/print.h"
 #include "ir/spec.h"
 #include "lower/lower.h"
@@ -72,6 +73,33 @@ const char* attention = R"(%0 = Param f32 [0 60 global 0]
 %56 = Sink void %55
 )";
 
+// out[q] = a fold over k of a term of rows a[q, k] that are kept, `hidden` where q < k.
+std::string masked_rows(const char* hidden, const char* term, const char* fold) {
+  return text(R"(%0 = Param f32 [0 6 global 0]
+%1 = Range index 6 [0 loop]
+%2 = Index f32 %0 %1
+%3 = Range index 6 [1 loop]
+%4 = Lt bool %1 %3
+%5 = Param f32 [1 36 global 0]
+%6 = Mul index %1 6
+%7 = Add index %3 %6
+%8 = Index f32 %5 %7
+%9 = Where f32 %4 )",
+              hidden, R"( %8
+%10 = Stage f32 %9 %3 %3 [local 6]
+%11 = Range index 6 [2 reduce]
+%12 = Index f32 %10 %11
+%13 = Param f32 [2 6 global 0]
+%14 = Index f32 %13 %11
+)",
+              term, "\n", fold, R"(
+%31 = Cast f32 %30
+%32 = Store void %2 %31
+%33 = End void %32 %1
+%34 = Sink void %33
+)");
+}
+
 std::vector<float> run(UOp body) {
   Program p = lower(body, Target{});
   verify(p.linear, Stage::Program, "lower");
@@ -130,6 +158,35 @@ TEST_SUITE("actions") {
     UOp strip = apply(bounded, parse_actions("strip 1 2")[0]);
     REQUIRE(strip);
     CHECK(loops_that_depend(strip) == 0);  // whole steps of 64 are all there is
+  }
+
+  TEST_CASE("a bound hides what a mask hides and nothing else") {
+    struct Fold {
+      const char *hidden, *term, *fold;
+      bool bounded;
+    };
+    const char *sum = "%30 = Reduce f32 %20 %11 [Add]", *most = "%30 = Reduce f32 %20 %11 [Max]";
+    const Fold folds[] = {
+        {"0.0:f32", "%20 = Cast f32 %12", sum, true},
+        {"-inf:f32", "%20 = Exp f32 %12", sum, true},
+        {"-inf:f32", "%20 = Add f32 %12 %14", most, true},
+        {"-inf:f32", "%15 = Exp f32 %12\n%20 = Mul f32 %15 %14", sum, true},
+        // 0 times infinity is NaN, and so is 0 by 0.
+        {"0.0:f32", "%20 = Mul f32 %12 %14", sum, false},
+        {"0.0:f32", "%20 = Div f32 %12 %14", sum, false},
+        // -inf is true, which is not the least.
+        {"-inf:f32", "%20 = Cast bool %12", "%30 = Reduce bool %20 %11 [Max]", false},
+    };
+    for (const Fold& f : folds) {
+      Arena arena;
+      ArenaScope scope(arena);
+      CAPTURE(std::string(f.term));
+      UOp body = parse(masked_rows(f.hidden, f.term, f.fold));
+      verify(body, Stage::Kernel, "the test");
+      std::string refused;
+      CHECK(static_cast<bool>(apply(body, parse_actions("bound 0")[0], &refused)) == f.bounded);
+      if (!f.bounded) CHECK(refused == "no mask hides the end of rows");
+    }
   }
 
   TEST_CASE("what cannot be kept for several rows is refused with a reason") {
