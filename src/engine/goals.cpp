@@ -60,9 +60,7 @@ struct Reach {
 };
 
 Reach::Reach(std::span<const Goal> goals) {
-  std::vector<UOp> roots;
-  for (const Goal& g : goals) roots.push_back(g.effect);
-  for (UOp n : toposort(roots, [](UOp at) { return !is_realized(at); })) visit(n);
+  for (UOp n : toposort(effects_of(goals), [](UOp at) { return !is_realized(at); })) visit(n);
   for (const Goal& g : goals) {
     ++(*holds_)[g.effect].inside;
     ++(*holds_)[g.node].inside;
@@ -180,6 +178,12 @@ bool is_asked_only(const Goal& g, int times_asked) {
 }
 
 }  // namespace
+
+std::vector<UOp> effects_of(std::span<const Goal> goals) {
+  std::vector<UOp> effects;
+  for (const Goal& g : goals) effects.push_back(g.effect);
+  return effects;
+}
 
 UOp whole_version(UOp node) { return is_whole(node) ? leaf_under(node) : UOp(); }
 

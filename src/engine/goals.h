@@ -21,6 +21,8 @@ struct Goal {
   Tensor tensor;  // who asked; undefined for values kept because others still need them
 };
 
+std::vector<UOp> effects_of(std::span<const Goal> goals);
+
 // The version of a buffer that node shows whole and in order: through reshapes, and the cut that
 // fits a symbolic shape into its buffer. {} otherwise.
 UOp whole_version(UOp node);

@@ -70,10 +70,9 @@ void Recorder::check_kept() const {
 
 // A node made before is alive since then: none made meanwhile can have its address.
 std::vector<Tensor> Recorder::pending_before(std::span<const Goal> goals) const {
-  std::vector<UOp> roots, before;
-  for (const Goal& g : goals) roots.push_back(g.effect);
+  std::vector<UOp> before;
   std::unordered_set<const Node*> overwritten;
-  for (UOp n : pending_graph(roots)) {
+  for (UOp n : pending_graph(effects_of(goals))) {
     if (!n->is(Op::After) || !is_pending(n) || versions_.count(n.get())) continue;
     before.push_back(n);
     overwritten.insert(n->src(0).get());

@@ -48,8 +48,7 @@ void count(const CompiledPlan& plan) {
 void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, uint8_t id) {
   Forward forward(std::move(scratch));
   FlatInputs inputs;
-  std::vector<UOp> roots;
-  for (const Goal& g : goals) roots.push_back(g.effect);
+  const std::vector<UOp> roots = effects_of(goals);
   Flat flat = forward.run(roots, &inputs);
   auto plan = plan_for(flat, device);
   count(*plan);
@@ -81,8 +80,7 @@ std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
 }
 
 void interpret_goals(std::vector<Goal>& goals) {
-  std::vector<UOp> roots;
-  for (const Goal& g : goals) roots.push_back(g.effect);
+  const std::vector<UOp> roots = effects_of(goals);
   std::vector<HostArray> arrays = interpret_in_memory(roots);
   std::vector<DeviceBuffer*> written;
   for (UOp leaf : roots) {
@@ -103,9 +101,7 @@ std::vector<Tensor> interpreted_sources(std::span<const Goal> goals) {
   std::vector<Tensor> sources;
   if (!interpreter_is_open() || goals.empty()) return sources;
   if (device(device_of(goals)).interprets_graphs()) return sources;
-  std::vector<UOp> roots;
-  for (const Goal& g : goals) roots.push_back(g.effect);
-  for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); }))
+  for (UOp n : toposort(effects_of(goals), [](UOp x) { return !x->realized.load(); }))
     if (n->is(Op::Copy) && !n->realized.load() && n->src(0)->device &&
         mote::device(n->src(0)->device).interprets_graphs())
       sources.push_back(make_value(Ref(n->src(0)), n->src(0)->device));
@@ -177,11 +173,8 @@ ScheduleReport explain(std::span<const Tensor> tensors, const std::string& devic
   if (goals.empty()) return report;
   Forward forward(complete(goals));
   FlatInputs inputs;
-  std::vector<UOp> roots;
-  for (const Goal& g : goals) roots.push_back(g.effect);
-  uint8_t id = roots[0]->device;
-  Device& d =
-      device_name.empty() ? mote::device(id ? id : kDefaultDevice) : mote::device(device_name);
+  const std::vector<UOp> roots = effects_of(goals);
+  Device& d = device_name.empty() ? mote::device(device_of(goals)) : mote::device(device_name);
   auto plan = plan_for(forward.run(roots, &inputs), d);
   for (const CompiledStep& s : plan->steps) {
     if (!s.kernel) {

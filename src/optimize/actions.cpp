@@ -129,6 +129,12 @@ UOp gated_reads(UOp value, UOp gate, uint64_t except) {
   return done.at(value.get());
 }
 
+UOp row_range(UOp stage) {
+  const bool counted =
+      stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
+  return counted ? stage->src(2) : UOp();
+}
+
 UOp refuse(std::string* refused, std::string why) {
   if (refused) *refused = std::move(why);
   return {};

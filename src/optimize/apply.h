@@ -30,6 +30,9 @@ UOp runs_where(UOp range);
 // those that depend on a range of the slots `except`.
 UOp gated_reads(UOp value, UOp gate, uint64_t except);
 
+// The range of a row that is kept as it is counted; empty: the stage keeps something else.
+UOp row_range(UOp stage);
+
 // Says why and is empty.
 UOp refuse(std::string* refused, std::string why);
 

@@ -55,11 +55,6 @@ class Bounder {
   }
   static bool is_zero(UOp u) { return is_const(u) && u == zero_like(u); }
 
-  // A row that is kept as it is counted.
-  static UOp row_range(UOp stage) {
-    return stage->nsrc == 3 && stage->src(1) == stage->src(2) ? stage->src(2) : UOp();
-  }
-
   UOp where_limit(UOp value, UOp k, Beyond kind) const {
     auto vanishes = [&](UOp u) {
       return (kind == Beyond::Zero && is_zero(u)) || (kind == Beyond::Lowest && is_lowest(u));
@@ -91,7 +86,7 @@ class Bounder {
         return first ? first : below(1, part);
       }
       case Op::Index: {
-        UOp stage = value->src(0), r = stage->is(Op::Stage) ? row_range(stage) : UOp();
+        UOp stage = value->src(0), r = row_range(stage);
         if (!r || value->src(1) != k) return {};
         return limit(stage->src(0), r, kind, depth + 1);
       }

@@ -177,11 +177,6 @@ class Contraction {
     return c * waste(m, t.rows) * waste(n, t.columns()) * whole / real(t.lanes);
   }
 
-  // A loop whose end other loops say is cut into whole pieces only.
-  static bool cuts_evenly(UOp r, int64_t piece) {
-    return !r->src(0)->ranges || divides(piece, r->src(0));
-  }
-
   void choose_tile(View& v) const {
     const int64_t most = target_.vector_registers * 15 / 16;
     View best = v;
@@ -192,7 +187,7 @@ class Contraction {
              (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
              ++v.tile.rows) {
           if (v.tile.vectors > pieces(size(v.column), v.tile.lanes)) continue;
-          if (!cuts_evenly(v.column, v.tile.columns())) continue;
+          if (!Sketch::may_cut(v.column, v.tile.columns())) continue;
           if (v.cost = cost(v); v.cost < best.cost) best = v;
         }
     v = best;

@@ -9,11 +9,10 @@ namespace mote {
 
 namespace {
 
-// A row that is kept as it is counted, read at r; empty: something else.
+// The row that is kept and read at r; empty: something else.
 UOp row_read_at(UOp value, UOp r) {
-  if (!value->is(Op::Index) || !value->src(0)->is(Op::Stage) || value->src(1) != r) return {};
-  UOp stage = value->src(0);
-  return stage->nsrc == 3 && stage->src(1) == stage->src(2) ? stage : UOp();
+  if (!value->is(Op::Index) || value->src(1) != r) return {};
+  return row_range(value->src(0)) ? value->src(0) : UOp();
 }
 
 bool is_fold(UOp n, Op op) {

@@ -141,11 +141,6 @@ class Chooser : Sketch {
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
   }
 
-  // Loops whose end other loops say are cut into whole pieces only.
-  static bool cuts_evenly(UOp r, int64_t piece) {
-    return !r->src(0)->ranges || divides(piece, r->src(0));
-  }
-
   // One vector axis for every nest that shares no value with another one's.
   void choose_lanes() {
     while (choose_lane()) {}
@@ -174,7 +169,7 @@ class Chooser : Sketch {
   std::pair<int64_t, double> best_width(UOp r) const {
     std::pair<int64_t, double> best{0, 0};
     for (int64_t w = lanes(); w >= 2; w /= 2) {
-      const double speed = cuts_evenly(r, w) ? lane_speed(size(r), w) : -1;
+      const double speed = may_cut(r, w) ? lane_speed(size(r), w) : -1;
       if (speed >= best.second) best = {w, speed};
     }
     return best;

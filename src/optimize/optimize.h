@@ -46,7 +46,8 @@ struct Action {
   } kind = Split;
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage, Stream, Fetch: the Param's, of Stage also kSum
-  int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge, Fetch: its slot
+  int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
+                               // of Fetch: the loop's
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
   bool operator==(const Action&) const = default;

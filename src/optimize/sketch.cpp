@@ -122,6 +122,10 @@ int Sketch::split(int slot, int64_t amount, Role role) {
   return act({Action::Split, slot, amount, role}) ? inner : -1;
 }
 
+bool Sketch::may_cut(UOp r, int64_t piece) {
+  return !r->src(0)->ranges || divides(piece, r->src(0));
+}
+
 bool Sketch::cut_in_place(int slot, int64_t amount) {
   const int inner = split(slot, amount, Role::Loop);
   std::vector<int> nest;

@@ -43,6 +43,8 @@ struct Sketch {
   UOp range_of(int slot) const { return Ranges(body).find(slot); }
   int next_slot() const { return Ranges(body).next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
+  // A loop whose end other loops say is cut into whole pieces only.
+  static bool may_cut(UOp r, int64_t piece);
 
  private:
   int nest_of(UOp stage) const;  // -1: it belongs to what is looked at

@@ -7,18 +7,10 @@ namespace mote {
 
 namespace {
 
-double count(UOp n) { return static_cast<double>(n->shape->count()); }
-
 uint64_t slots(const Request& r) {
   uint64_t mask = r.valid->ranges;
   for (UOp p : r.position) mask |= p->ranges;
   return mask;
-}
-
-double iterations(const KernelDraft& k) {
-  double n = 1;
-  for (UOp range : k.ranges) n *= static_cast<double>(range->src(0)->hi);
-  return n;
 }
 
 }  // namespace
@@ -57,7 +49,7 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
   if (costs_.in_closed_form(n)) return false;
   const Cost& c = costs_[n];
   if (c.bytes == 0 && c.each <= 4 * target_.load_cost) return false;  // such as a causal mask
-  const double elements = count(n), bytes = elements * size_of(n->dtype);
+  const double elements = element_count(n), bytes = elements * size_of(n->dtype);
   std::set<int> kernels;
   double evals = 0;
   for (const Request& r : e.requests) {
@@ -89,7 +81,7 @@ bool Choices::sums_products(UOp n) const {
   if (!n->is(Op::Reduce)) return false;
   UOp sum = n;
   while (UOp inner = continued(sum)) sum = inner;
-  const double products = count(sum->src(0));
+  const double products = element_count(sum->src(0));
   return products > target_.launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
 }
 
@@ -102,7 +94,7 @@ bool Choices::disturbs(UOp n, const Request& r) const {
 }
 
 bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {
-  const double elements = count(n), work = elements * costs_[n].each;
+  const double elements = element_count(n), work = elements * costs_[n].each;
   if (work < target_.launch_cost) return false;
   for (const Request& r : e.requests) {
     const KernelDraft& k = kernel_of(r);

@@ -4,7 +4,7 @@
 
 namespace mote {
 
-static double count(UOp n) { return static_cast<double>(n->shape->count()); }
+double element_count(UOp n) { return static_cast<double>(n->shape->count()); }
 
 // A sum over where(position == index, x, 0) reads one element and will collapse to a gather. Gives
 // the comparison, or nothing.
@@ -25,7 +25,7 @@ static UOp gathers_by(UOp reduce) {
 
 double fold_count(UOp reduce) {
   if (gathers_by(reduce)) return 1;
-  double in = count(reduce->src(0)), out = count(reduce);
+  double in = element_count(reduce->src(0)), out = element_count(reduce);
   return out == 0 ? 0 : in / out;
 }
 
@@ -35,7 +35,7 @@ static bool will_be_stored(UOp n, const Bounds& bounds) {
 }
 
 void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {
-  const Part read[] = {{s->id, {target.load_cost, count(s) * size_of(s->dtype)}}};
+  const Part read[] = {{s->id, {target.load_cost, element_count(s) * size_of(s->dtype)}}};
   const std::span<const Part> more = will_be_stored(s, bounds) ? read : parts_[s->id];
   union_.clear();
   std::ranges::set_union(joined_, more, std::back_inserter(union_), {}, &Part::id, &Part::id);
@@ -57,7 +57,7 @@ void Costs::keep(UOp n, bool whole, Cost alone) {
 void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
   joined_.clear();
   if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy))
-    return keep(n, true, {target.load_cost, count(n) * size_of(n->dtype)});
+    return keep(n, true, {target.load_cost, element_count(n) * size_of(n->dtype)});
   for (Node* s : n->src())
     if (s->shape) add_parts(UOp(s), bounds, target);
   double each = 0, bytes = 0;
@@ -69,10 +69,10 @@ void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
   if (n->is(Op::Reduce)) return as_whole(fold_count(n) * (each + 1), bytes);
   // Of a part of a buffer, only that part is read.
   if (n->is(Op::Shrink) && is_leaf(n))
-    return as_whole(each, std::min(bytes, count(n) * size_of(n->dtype)));
+    return as_whole(each, std::min(bytes, element_count(n) * size_of(n->dtype)));
   if (n->is(Op::Expand)) {
     // What is repeated a lot will be stored before it is repeated.
-    const double more = n->src(0)->shape->count() ? count(n) / count(n->src(0)) - 1 : 0;
+    const double once = element_count(n->src(0)), more = once ? element_count(n) / once - 1 : 0;
     if (more * each > 2 * size_of(n->dtype) * target.byte_cost)
       return as_whole(target.load_cost, bytes);
   } else if (has(n->op, Movement) && !n->is(Op::Reshape)) {

@@ -40,6 +40,8 @@ class Costs {
   std::unordered_set<const Node*> in_closed_form_;
 };
 
+double element_count(UOp n);
+
 // Elements read for one of a Reduce; 1 where it will collapse to a gather.
 double fold_count(UOp reduce);
 

@@ -67,9 +67,13 @@ double cost_of(UOp n, const Costs& costs) {
   return costs[n->is(Op::Contiguous) ? n->src(0) : n].each;
 }
 
-double count(UOp n) { return static_cast<double>(n->shape->count()); }
-
 }  // namespace
+
+double iterations(const KernelDraft& k) {
+  double n = 1;
+  for (UOp range : k.ranges) n *= static_cast<double>(range->src(0)->hi);
+  return n;
+}
 
 std::optional<Strip> find_strip(UOp n, const Draft& draft) {
   const Entry& e = draft.entries[n->id];
@@ -115,7 +119,7 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
 bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target) {
   if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
   if (s.elements * size_of(n->dtype) > static_cast<double>(target.l2_bytes) / 8) return false;
-  return s.rows >= target.pieces || count(n) * cost_of(n, costs) <= target.launch_cost;
+  return s.rows >= target.pieces || element_count(n) * cost_of(n, costs) <= target.launch_cost;
 }
 
 bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Draft& draft,
@@ -123,16 +127,13 @@ bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Dr
   const KernelDraft& k = draft.kernels[static_cast<size_t>(s.kernel)];
   // What is to be in some memory may be in this one. Without loops outside all is done by one
   // worker, which pays for little work only.
-  if (n->is(Op::Contiguous)) {
-    double iterations = 1;
-    for (UOp r : k.ranges) iterations *= static_cast<double>(r->src(0)->hi);
-    return s.rows >= target.pieces || iterations <= target.launch_cost;
-  }
+  if (n->is(Op::Contiguous))
+    return s.rows >= target.pieces || iterations(k) <= target.launch_cost;
   if (!s.whole) return false;
   // Rows that many results are made of, and that are known only as a whole: what main memory
   // would be asked for again is near. A product with them reads as many other values for each
   // element as there are results: those should not come from far either, for every strip of rows.
-  const double results = evaluations / count(n), l2 = static_cast<double>(target.l2_bytes);
+  const double results = evaluations / element_count(n), l2 = static_cast<double>(target.l2_bytes);
   if (!n->is(Op::Reduce) && s.rows > 1 && results >= kMany && folds_rows(n, s.rows))
     return s.elements * results * size_of(n->dtype) <= 2 * l2;
   // What else they are made of is done here if all that is read for it stays near, too.
@@ -142,8 +143,8 @@ bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Dr
 
 bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
                                const Target& target) {
-  const double saved = (evaluations - count(n)) * cost_of(n, costs);
-  const double moved = 2 * (count(n) + evaluations) * target.load_cost;
+  const double saved = (evaluations - element_count(n)) * cost_of(n, costs);
+  const double moved = 2 * (element_count(n) + evaluations) * target.load_cost;
   return s.host >= 0 && saved > moved && saved > target.launch_cost * 0.02;
 }
 

@@ -19,6 +19,9 @@ struct Strip {
   int host = -1;         // a request in a fold over exactly one row; -1: none
 };
 
+// Positions of a kernel's output loops.
+double iterations(const KernelDraft& k);
+
 // Empty where several kernels ask for the value, or none of their loops, or rows have no constant
 // size.
 std::optional<Strip> find_strip(UOp n, const Draft& draft);
