@@ -1,8 +1,8 @@
 // From a kernel whose loops are chosen to a linear program.
 //
 // Takes: a kernel body Sink(End(Store(Index(Param, position), value), ranges...), ...) in the
-// current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a Linear node whose sources are the
-// statements in order:
+// current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a
+// Linear node whose sources are the statements in order:
 //
 //   Range                      opens a loop over it (roles Thread, Loop, Reduce, Block). A Thread
 //                              is always the outermost loop and runs over [begin, end) given by the

@@ -26,7 +26,8 @@ UOp window() {
   UOp x = range(0, index(8), Role::Loop), t = range(1, index(3), Role::Reduce),
       o = range(2, index(4), Role::Reduce);
   UOp inside = logical_not(lt(x, t)), over[] = {t, o};
-  UOp value = where(inside, at(a, gated(inside, x - t)) * at(w, o * 3 + t), constant(DType::i32, 0));
+  UOp product = at(a, gated(inside, x - t)) * at(w, o * 3 + t);
+  UOp value = where(inside, product, constant(DType::i32, 0));
   return kernel(at(out, x), reduce_over(Op::Add, value, over), {x});
 }
 

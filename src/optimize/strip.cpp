@@ -197,7 +197,8 @@ UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const std::vector<UOp> order = toposort(body);
   auto kept = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };
   if (std::ranges::none_of(order, kept)) return refuse(refused, "nothing is kept in this loop");
-  if (ranges.next_slot + loops_needed(body) > kMostRanges) return refuse(refused, "too many ranges");
+  if (ranges.next_slot + loops_needed(body) > kMostRanges)
+    return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;
   body = separate_folds(body, next_slot);
   UOp split = apply(body, {Action::Split, a.slot, a.amount, Role::Loop}, refused);

@@ -13,15 +13,15 @@ TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
   const Steps& steps = tiles.steps(position);
   const TileSet all = tiles.of(position);
   TileAccess a{position,
-           gate,
-           static_cast<int>(memory->ints(0)),
-           index->dtype,
-           all & ~steps.nonlinear,
-           all & steps.nonlinear,
-           tiles.lanes(tiles.of(statement)),
-           statement->is(Op::Store) && statement->arg.i == 1,
-           true,
-           0};
+               gate,
+               static_cast<int>(memory->ints(0)),
+               index->dtype,
+               all & ~steps.nonlinear,
+               all & steps.nonlinear,
+               tiles.lanes(tiles.of(statement)),
+               statement->is(Op::Store) && statement->arg.i == 1,
+               true,
+               0};
   if (TileSet lane = tiles.lane(tiles.of(statement))) {
     a.lane_step_known = !(lane & steps.nonlinear);
     a.lane_step = steps.of(std::countr_zero(lane));
