@@ -25,8 +25,8 @@
 //                   step is realized together with its backward(), are otherwise used up one by
 //                   one, and no two exist at the same time.) The parameters become views of
 //                   params[0], the one leaf left: gradients are there, and are zero for parameters
-//                   that the loss does not use. All have one dtype and device. For optimizers that
-//                   treat every element alike.
+//                   that the loss does not use, which decay and follow their momentum all the same.
+//                   All have one dtype and device. For optimizers that treat every element alike.
 #pragma once
 #include <mote/fields.h>
 #include <mote/lr_schedules.h>

@@ -14,6 +14,7 @@ namespace mote {
 static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
                                              "block",  "skip",  "stream", "stage",
                                              "strip",  "bound", "divide", "fetch"};
+static_assert(std::size(kind_names) == Action::kKinds);
 
 static bool has_amount(Action::Kind kind) {
   return kind == Action::Split || kind == Action::Merge || kind == Action::Strip ||

@@ -342,7 +342,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
   for (int tries = 0; static_cast<int>(out.size()) < most && tries < kTries * most; ++tries) {
     // A kind first: most candidates are splits.
     std::vector<Action> all = candidate_actions(body, target);
-    const auto kind = static_cast<Action::Kind>(random.below(Action::Fetch + 1));
+    const auto kind = static_cast<Action::Kind>(random.below(Action::kKinds));
     std::erase_if(all, [&](const Action& a) { return a.kind != kind; });
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];

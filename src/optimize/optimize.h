@@ -44,6 +44,7 @@ struct Action {
   enum Kind : uint8_t {
     Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide, Fetch
   } kind = Split;
+  static constexpr int kKinds = Fetch + 1;
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage, Stream, Fetch: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
