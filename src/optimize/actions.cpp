@@ -326,6 +326,10 @@ int divisions(UOp body) {
 
 UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
   if (range_role(a) != range_role(b)) return refuse(refused, "roles differ");
+  if (a->src(0)->ranges || b->src(0)->ranges)
+    return refuse(refused, "its extent depends on other loops");
+  if (extent_depends(body, a, true) || extent_depends(body, b, true))
+    return refuse(refused, "the extent of a loop depends on it");
   for (UOp n : toposort(body))
     if (n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage)) {
       bool has_a = false, has_b = false;

@@ -105,6 +105,7 @@ const Case cases[] = {
     {window, "skip 2; stage 2 2 1"},
     {window, "skip 2; split 0 4 loop"},
     {window, "skip 2; split 1 2 reduce", "the extent of a loop depends on it"},
+    {window, "skip 2; merge 1 2", "its extent depends on other loops"},
     {sum_of_all, "stage 1 2+0; split 3 28 loop; split 1 4 reduce; merge 1 5; skip 2"},
     {sum_of_all,
      "stage 1 2+0; stage 1 3; stage 1 4; split 4 28 upcast; split 1 4 reduce; merge 1 7; skip 2"},

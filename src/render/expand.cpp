@@ -97,9 +97,11 @@ class Expander {
     TileAccess a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
     const TileSet all = tiles_.of(u);
-    const bool whole = is_contiguous(a) || paired_axis(tiles_, a, all) >= 0 ||
-                       transposed_axis(tiles_, a, all) >= 0 ||
-                       transposed_axis(tiles_, without_gate(a), all) >= 0;
+    auto by_vectors = [&](const TileAccess& x) {
+      return is_contiguous(x) || paired_axis(tiles_, x, all) >= 0 ||
+             transposed_axis(tiles_, x, all) >= 0;
+    };
+    const bool whole = by_vectors(a) || by_vectors(without_gate(a));
     need_all(value, whole || is_vector(tiles_.of(value)) ? a.lanes : 1);
   }
 

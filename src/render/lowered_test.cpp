@@ -212,6 +212,12 @@ TEST_SUITE("lowered") {
                         sum(read(param(1, DType::f32, 32), i * 2 + j), {j}), {i});
         },
         {"split 1 2 unroll; split 0 8 lane", "split 1 2 upcast; split 0 16 lane"});
+    check_kernel(
+        [] {  // one value, past an edge that only one of the two has
+          UOp i = range(0, index(33), Role::Loop);
+          return kernel(param(0, DType::f32, 33), i, read(param(1, DType::f32, 1), index(0)), {i});
+        },
+        {"split 0 2 upcast; split 0 4 lane"});
   }
 
   // out[n, x] = sum over o and k of dy[n, o, x - k] * w[o, k] where x - k is inside.
