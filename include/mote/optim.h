@@ -23,7 +23,7 @@
 //                   over them, whatever the number of parameters; what is in memory is as large as
 //                   without. (One exception: gradients that are not clipped, and dropped before the
 //                   step is realized together with its backward(), are otherwise used up one by
-//                   one, and no two exist at the same time.) The parameters become views of
+//                   one; one kernel for all needs them all.) The parameters become views of
 //                   params[0], the one leaf left: gradients are there, and are zero for parameters
 //                   that the loss does not use, which decay and follow their momentum all the same.
 //                   All have one dtype and device. For optimizers that treat every element alike.

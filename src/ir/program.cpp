@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "ir/graph.h"
+#include "ir/build.h"
 
 namespace mote {
 
@@ -16,6 +16,14 @@ UOp value_of_two_lanes(UOp root) {
       for (Node* s : u->src()) ranges |= s->ranges;
     if (value && std::popcount(ranges & lanes) > 1) return u;
   }
+  return {};
+}
+
+int nest_order(UOp r) { return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0); }
+
+std::span<Node* const> closed_ranges(UOp n) {
+  if (n->is(Op::Stage)) return n->src().subspan(2);
+  if (n->is(Op::Reduce) || n->is(Op::End)) return n->src().subspan(1);
   return {};
 }
 

@@ -1,5 +1,6 @@
 // A lowered kernel; its form is specified in lower/lower.h.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ inline bool is_tile(Role r) { return r == Role::Upcast || r == Role::Unroll || r
 
 // A value or Store that depends on two Lane ranges, which none may; empty if there is none.
 UOp value_of_two_lanes(UOp root);
+
+// Loops of one nest stand in this order, outermost first; a Thread range stands outside all others.
+int nest_order(UOp range);
+
+// The ranges that a Stage, Reduce or End closes; none: it is something else.
+std::span<Node* const> closed_ranges(UOp n);
 
 // Memory of one worker: the Param of this slot points to so many bytes, aligned as a vector is.
 struct Scratch {

@@ -72,10 +72,6 @@ class Linearizer {
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
-  static int nest_order(UOp r) {
-    return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0);
-  }
-
   static std::vector<UOp> blocks_of(UOp n) {
     std::vector<UOp> blocks;
     if (n->is(Op::Reduce))

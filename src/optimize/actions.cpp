@@ -136,6 +136,16 @@ UOp row_range(UOp stage) {
   return counted ? stage->src(2) : UOp();
 }
 
+UOp only_reduce(UOp body, UOp r, std::string* refused) {
+  UOp found;
+  for (UOp n : toposort(body)) {
+    if (!n->is(Op::Reduce) || !std::ranges::count(closed_ranges(n), r.get())) continue;
+    if (found) return refuse(refused, "several reduces run over it");
+    found = n;
+  }
+  return found ? found : refuse(refused, "nothing is folded over it");
+}
+
 UOp refuse(std::string* refused, std::string why) {
   if (refused) *refused = std::move(why);
   return {};
@@ -235,14 +245,14 @@ bool has_stage_inside(UOp body, UOp r) {
 bool fills_stage(UOp body, UOp r) {
   const std::vector<UOp> order = toposort(body);
   return std::ranges::any_of(order, [&](UOp n) {
-    return n->is(Op::Stage) && std::ranges::count(n->src().subspan(2), r.get()) > 0;
+    return n->is(Op::Stage) && std::ranges::count(closed_ranges(n), r.get()) > 0;
   });
 }
 
 bool close_together(std::span<const UOp> order, UOp a, UOp b) {
   return std::ranges::any_of(order, [&](UOp n) {
-    return (n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage)) &&
-           std::ranges::count(n->src(), a.get()) && std::ranges::count(n->src(), b.get());
+    const std::span<Node* const> closed = closed_ranges(n);
+    return std::ranges::count(closed, a.get()) && std::ranges::count(closed, b.get());
   });
 }
 
@@ -330,12 +340,11 @@ UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
     return refuse(refused, "its extent depends on other loops");
   if (extent_depends(body, a, true) || extent_depends(body, b, true))
     return refuse(refused, "the extent of a loop depends on it");
-  for (UOp n : toposort(body))
-    if (n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage)) {
-      bool has_a = false, has_b = false;
-      for (Node* s : n->src()) has_a |= UOp(s) == a, has_b |= UOp(s) == b;
-      if (has_a != has_b) return refuse(refused, "the ranges are not closed together");
-    }
+  for (UOp n : toposort(body)) {
+    const std::span<Node* const> closed = closed_ranges(n);
+    if (std::ranges::count(closed, a.get()) != std::ranges::count(closed, b.get()))
+      return refuse(refused, "the ranges are not closed together");
+  }
   UOp merged = range(range_slot(a), simplify(a->src(0) * b->src(0)), range_role(a));
   UOp next = simplify(
       RangeChange({a, b}, {merged / b->src(0), merged % b->src(0)}, {merged}).run(body));
@@ -422,13 +431,8 @@ bool is_index_arithmetic(UOp gate) {
 UOp apply_skip(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
-  UOp reduce;
-  for (UOp n : toposort(body)) {
-    if (!n->is(Op::Reduce) || !std::ranges::count(n->src().subspan(1), r.get())) continue;
-    if (reduce) return refuse(refused, "several reduces run over it");
-    reduce = n;
-  }
-  if (!reduce) return refuse(refused, "nothing is folded over it");
+  UOp reduce = only_reduce(body, r, refused);
+  if (!reduce) return {};
   UOp value = reduce->src(0);
   if (!value->is(Op::Where) ||
       value->src(2) != fold_identity(static_cast<Op>(reduce->ints(0)), value->dtype))

@@ -36,6 +36,9 @@ UOp row_range(UOp stage);
 // Says why and is empty.
 UOp refuse(std::string* refused, std::string why);
 
+// The Reduce over this range; empty where there is none or several.
+UOp only_reduce(UOp body, UOp range, std::string* refused);
+
 UOp apply_bound(UOp body, UOp row, std::string* refused);
 UOp apply_divide(UOp body, UOp r, std::string* refused);
 UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused);

@@ -5,6 +5,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/program.h"
 #include "optimize/apply.h"
 
 namespace mote {
@@ -101,9 +102,7 @@ class Bounder {
   }
 
   static bool closes(UOp n, UOp k) {
-    const uint32_t first = n->is(Op::Stage) ? 2 : 1;
-    return (n->is(Op::Stage) || n->is(Op::Reduce) || n->is(Op::End)) &&
-           std::ranges::count(n->src().subspan(first), k.get()) > 0;
+    return std::ranges::count(closed_ranges(n), k.get()) > 0;
   }
 
   void find_limit() {

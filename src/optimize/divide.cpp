@@ -1,7 +1,5 @@
 // A sum of weights times values, where each weight was divided by the sum of all: divided once,
 // after the sum, instead of term by term.
-#include <algorithm>
-
 #include "algebra/algebra.h"
 #include "optimize/apply.h"
 
@@ -52,13 +50,9 @@ Weight weight_at(UOp value, UOp r) {
 }  // namespace
 
 UOp apply_divide(UOp body, UOp r, std::string* refused) {
-  UOp fold;
-  for (UOp n : toposort(body)) {
-    if (!n->is(Op::Reduce) || !std::ranges::count(n->src().subspan(1), r.get())) continue;
-    if (fold) return refuse(refused, "several reduces run over it");
-    fold = n;
-  }
-  if (!fold || !is_fold(fold, Op::Add) || !fold->src(0)->is(Op::Mul))
+  UOp fold = only_reduce(body, r, refused);
+  if (!fold) return {};
+  if (!is_fold(fold, Op::Add) || !fold->src(0)->is(Op::Mul))
     return refuse(refused, "no sum of products runs over it alone");
   for (uint32_t i : {0u, 1u}) {
     Weight w = weight_at(fold->src(0)->src(i), r);

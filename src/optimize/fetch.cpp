@@ -11,11 +11,6 @@ namespace {
 
 constexpr int64_t kLineBytes = 64, kMostLines = 32;
 
-// Among the loops of an output; threads stand outside.
-int nest_order(UOp loop) {
-  return range_slot(loop) - (range_role(loop) == Role::Thread ? kSlots : 0);
-}
-
 // The loops that all outputs stand in, outermost first; none: some stands in others.
 std::vector<UOp> loops_of_outputs(UOp body) {
   std::vector<UOp> loops;

@@ -282,10 +282,6 @@ class Steps {
   std::vector<UOp> all_;
   std::vector<Nest> nests_;
 
-  static int place(UOp r) {
-    return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0);
-  }
-
   uint64_t around(uint64_t loops) const {
     for (uint64_t before = 0; before != loops;) {
       before = loops;
@@ -293,9 +289,9 @@ class Steps {
         if (!(n.closed & loops)) continue;
         int innermost = -kSlots - 1;
         for (UOp r : all_)
-          if (slot_bit(r) & n.closed & loops) innermost = std::max(innermost, place(r));
+          if (slot_bit(r) & n.closed & loops) innermost = std::max(innermost, nest_order(r));
         for (UOp r : all_)
-          if ((slot_bit(r) & n.closed) && place(r) < innermost) loops |= slot_bit(r);
+          if ((slot_bit(r) & n.closed) && nest_order(r) < innermost) loops |= slot_bit(r);
         loops |= n.open;
       }
     }

@@ -6,6 +6,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/program.h"
 #include "optimize/apply.h"
 
 namespace mote {
@@ -111,9 +112,8 @@ class Widener {
 
   // Zero, or what changes no fold, beyond the end of a row.
   UOp masked(UOp n) {
-    const uint32_t first = n->is(Op::Stage) ? 2 : 1;
     UOp value = n->src(0), inside = truth(true);
-    for (Node* r : n->src().subspan(first))
+    for (Node* r : closed_ranges(n))
       if (auto it = inside_.find(r); it != inside_.end()) inside = inside & UOp(it->second);
     if (inside->is_const(1)) return n;
     const bool sums = n->is(Op::Reduce) && static_cast<Op>(n->ints(0)) == Op::Add;

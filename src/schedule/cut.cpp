@@ -159,11 +159,7 @@ class Cutter {
     return reuses() || size(longest_) % (parts_ * target_.streams) ? 1 : target_.streams;
   }
 
-  UOp new_range(int64_t n, Role role) {
-    const int slot = std::countr_one(slots_);
-    slots_ |= uint64_t{1} << slot;
-    return range(slot, index(n), role);
-  }
+  UOp new_range(int64_t n, Role role) { return range(take_slot(slots_), index(n), role); }
 
   UOp place(UOp part) {
     std::vector<UOp> at{part};
