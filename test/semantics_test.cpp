@@ -191,6 +191,36 @@ TEST_SUITE("semantics") {
       }
   }
 
+  // Kernels look for NaNs in several values at once: wherever one is, the result is NaN, and only
+  // there.
+  TEST_CASE("largest and smallest: a NaN anywhere") {
+    for (const int64_t n : {7, 64, 512, 768}) {
+      std::vector<float> x(static_cast<size_t>(n * n), 1.0f);
+      for (int64_t i = 0; i < n; ++i) {
+        x[static_cast<size_t>(i * n + (i * 5 + 3) % n)] = i % 2 ? 2.0f : NAN;
+        x[static_cast<size_t>(i * n + (i * 5 + 4) % n)] = i % 2 ? -INFINITY : INFINITY;
+      }
+      for (const char* device : {"CPU", "INTERP_PROGRAM"}) {
+        if (n > 64 && device != std::string("CPU")) continue;
+        const Tensor t = vec(x, device).reshape({n, n});
+        for (const int64_t axis : {0, 1}) {
+          const Tensor rows = axis ? t : t.transpose(0, 1).contiguous();
+          const std::vector<float> most = rows.amax(axis).to_vector<float>(),
+                                   least = rows.amin(axis).to_vector<float>();
+          int wrong = 0;
+          for (size_t i = 0; i < most.size(); ++i) {
+            const bool nan = i % 2 == 0;
+            wrong += std::isnan(most[i]) != nan || (!nan && most[i] != 2.0f);
+            wrong += std::isnan(least[i]) != nan || (!nan && least[i] != -INFINITY);
+          }
+          INFO(device << ", " << n << " values along axis " << axis);
+          CHECK(wrong == 0);
+        }
+        CHECK(std::isnan(t.max().item<float>()));
+      }
+    }
+  }
+
   TEST_CASE("casts: to bool is not zero") {
     for (const char* d : devices) {
       Tensor t = vec(std::vector<float>{0, -0.0f, 0.2f, NAN, INFINITY}, d).to_bool();

@@ -299,6 +299,12 @@ TEST_SUITE("actions") {
     const Program shared = lower(optimize(body, target), target);
     CHECK(executed(shared) < 1.01 * alone);
     CHECK(shared.thread_extent == 8);
+    // What is packed at a time lies in L1, however large the next cache is.
+    for (int64_t megabytes : {1, 2, 4}) {
+      target.l2_bytes = megabytes << 20;
+      CAPTURE(megabytes);
+      CHECK(to_string(choose_actions(body, target)).find("block") != std::string::npos);
+    }
   }
 
   TEST_CASE("each thread packs once") {

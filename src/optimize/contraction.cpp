@@ -367,18 +367,13 @@ class Contraction {
   }
 
   void choose_blocks() {
-    const int64_t n = size(view_.column), m = size(view_.row);
+    const int64_t m = size(view_.row);
     const Tile& t = view_.tile;
     const int64_t tiles_down = pieces(m, t.rows);
     pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
     windows_ = packs_windows(view_.left);
     if (!s_.nests.empty()) return;  // what the loops outside keep would be made for each block
-    if (s_.reduces.size() > 1) {
-      if (!pack_right_ || n * depth_ * bytes_ <= target_.l2_bytes / 2) return;
-      for (UOp r : s_.reduces)
-        if (is_const(r->src(0)) && (!block_axis_ || size(r) > size(block_axis_))) block_axis_ = r;
-      return;
-    }
+    if (s_.reduces.size() > 1) return choose_block_axis();
     // A panel of the right side in an eighth of L2, a block of the left in half of it.
     const int64_t panel = target_.l2_bytes / 8 / (t.columns() * bytes_);
     const int64_t wanted = std::clamp<int64_t>(panel, 64, 384);
@@ -387,6 +382,27 @@ class Contraction {
     const int64_t k = block_depth_ ? block_depth_ : depth_;
     const int64_t most = std::max<int64_t>(1, target_.l2_bytes / 2 / (k * t.rows * bytes_));
     if (tiles_down > most) row_tiles_ = pieces(tiles_down, pieces(tiles_down, most));
+  }
+
+  // The longest of several reduces is cut where a cache does not hold all columns beside the rest:
+  // if each block is packed once, so that what is packed lies in half of L1.
+  void choose_block_axis() {
+    const int64_t bytes = size(view_.column) * depth_ * bytes_;
+    const bool once = packs_once();
+    if (!pack_right_ || bytes <= target_.l2_bytes / (once ? 8 : 2)) return;
+    for (UOp r : s_.reduces)
+      if (is_const(r->src(0)) && (!block_axis_ || size(r) > size(block_axis_))) block_axis_ = r;
+    if (!block_axis_ || !once) return;
+    const int64_t length = size(block_axis_), most = target_.l1_bytes / 2 / (bytes / length);
+    for (int64_t n = 2; n <= std::min(most, length / 2); ++n)
+      if (length % n == 0) block_depth_ = n;
+  }
+
+  // No loop around the blocks of the sum packs the same columns anew.
+  bool packs_once() const {
+    auto moves = [&](UOp r) { return view_.right.depends_on(r); };
+    if (s_.sum_stage) return std::ranges::all_of(open_ranges(s_.sum_stage), moves);
+    return std::ranges::all_of(axes_, [&](UOp r) { return r == view_.row || moves(r); });
   }
 
   // Of the even cuts of the reduce the one nearest to what is wanted.

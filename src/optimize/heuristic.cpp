@@ -263,7 +263,8 @@ class Chooser : Sketch {
     const bool all = swept.size() == outputs.size();
     Sketch trial = *this;
     // What a step costs beside its loads is shared by several vectors.
-    const int64_t vectors = largest_factor(size(swept.back()), {8, 4, 2});
+    const int64_t most = looks_for_nans(sum) ? target.vector_registers / 2 / streams : 8;
+    const int64_t vectors = largest_factor(size(swept.back()), {most, 4, 2});
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
     const int slot = range_slot(parts);
     const int rows = parted ? range_slot(k) : trial.split(slot, size(k) / streams, Role::Reduce);
@@ -275,6 +276,12 @@ class Chooser : Sketch {
     take(trial);
     sweeps_ = all;
     return true;
+  }
+
+  // Of the largest of values: in two of them at once, which stay in registers so long.
+  static bool looks_for_nans(UOp fold) {
+    const Op op = fold ? static_cast<Op>(fold->ints(0)) : Op::Add;
+    return (op == Op::Max || op == Op::Min) && is_float(fold->dtype);
   }
 
   // The outputs that each row of a large matrix has something for, where they are few enough to be
@@ -354,20 +361,23 @@ class Chooser : Sketch {
   void split_accumulators(int lane) {
     for (UOp r : reduces) {
       int64_t f = largest_factor(size(r), {4, 2});
-      if (size(r) < 8 || f == 1 || !folded_together(r, lane)) continue;
-      act({Action::Split, range_slot(r), f, Role::Upcast});
+      UOp fold = folded_together(r, lane);
+      if (size(r) < 8 || f == 1 || !fold) continue;
+      const bool pairs = f == 4 && looks_for_nans(fold);
+      if (pairs) act({Action::Split, range_slot(r), 2, Role::Unroll});
+      act({Action::Split, range_slot(r), pairs ? f / 2 : f, Role::Upcast});
       return;
     }
   }
 
-  bool folded_together(UOp r, int lane) const {
+  UOp folded_together(UOp r, int lane) const {
     for (UOp n : toposort(body)) {
       if (!n->is(Op::Reduce)) continue;
       std::span<Node* const> over = n->src().subspan(1);
       bool along = std::ranges::any_of(over, [&](Node* s) { return range_slot(UOp(s)) == lane; });
-      if (along && std::ranges::count(over, r.get()) > 0) return true;
+      if (along && std::ranges::count(over, r.get()) > 0) return n;
     }
-    return false;
+    return {};
   }
 
   void choose_thread() {

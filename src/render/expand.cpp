@@ -1,6 +1,7 @@
 #include "render/expand.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "render/access.h"
@@ -206,13 +207,28 @@ class Expander {
     const int lanes = tiles_.lanes(over | tiles_.of(u->src(0)));
     Point at = tiles_.origin();
     do {
-      Value sum = whole_value(u->src(0), at, lanes);
-      while (tiles_.advance(over, at)) {
-        Value pair[] = {sum, whole_value(u->src(0), at, lanes)};
-        sum = alu(op, u->dtype, pair, false);
-      }
-      f.values.push_back(is_vector(over) ? fold_lanes(op, sum) : sum);
+      std::vector<Value> values;
+      do values.push_back(whole_value(u->src(0), at, lanes));
+      while (tiles_.advance(over, at));
+      const Value all = fold(op, values);
+      f.values.push_back(is_vector(over) ? fold_lanes(op, all) : all);
     } while (tiles_.advance(f.open, at));
+  }
+
+  // Sums in their order. The largest value is one of the larger ones of pairs.
+  Value fold(Op op, std::vector<Value>& values) {
+    auto joined = [&](const Value& a, const Value& b) {
+      return alu(op, a.dtype, std::array{a, b}, false);
+    };
+    while (values.size() > 1 && (op == Op::Max || op == Op::Min)) {
+      for (size_t i = 0; i < values.size() / 2; ++i)
+        values[i] = joined(values[2 * i], values[2 * i + 1]);
+      if (values.size() % 2) values[values.size() / 2] = values.back();
+      values.resize((values.size() + 1) / 2);
+    }
+    Value all = values[0];
+    for (size_t i = 1; i < values.size(); ++i) all = joined(all, values[i]);
+    return all;
   }
 
   Value fold_lanes(Op op, Value v) {

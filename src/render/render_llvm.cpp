@@ -1,8 +1,10 @@
 // LLVM IR. Values are SSA names; registers that live across loops are allocas of the entry block,
 // which the compiler's first pass lifts.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -388,7 +390,7 @@ class LlvmWriter : public Writer {
   }
 
   // An intrinsic whose sources and result have one type.
-  Value call(const char* base, std::span<const Value> src) {
+  Value call(const char* base, std::span<const Value> src, const char* flags = "") {
     const std::string t = type(src[0]);
     const std::string f = text(base, ".", suffix(src[0].dtype, src[0].lanes));
     std::string args, types;
@@ -397,7 +399,7 @@ class LlvmWriter : public Writer {
       types += (types.empty() ? "" : ", ") + t;
     }
     declare(text(t, " @", f, "(", types, ")"));
-    return define(src[0].dtype, src[0].lanes, "call ", t, " @", f, "(", args, ")");
+    return define(src[0].dtype, src[0].lanes, "call ", flags, t, " @", f, "(", args, ")");
   }
 
   Value cast(const Value& v, DType to) {
@@ -446,7 +448,7 @@ class LlvmWriter : public Writer {
     return define(DType::boolean, a.lanes, how, " ", typed(a), ", ", b.text);
   }
 
-  // a > b ? a : b is one instruction and gives b if either is NaN: right unless only a is.
+  // A NaN in either is the result. Which zero is the larger one is left open.
   Value extremum(Op op, Value a, Value b) {
     const bool max = op == Op::Max;
     if (!is_float(a.dtype)) {
@@ -454,12 +456,36 @@ class LlvmWriter : public Writer {
       const char* unsigned_less = max ? "icmp ugt" : "icmp ult";
       return select(compare(is_signed(a.dtype) ? signed_less : unsigned_less, a, b), a, b);
     }
-    if (b.literal && !std::isnan(b.literal->f)) std::swap(a, b);
-    const Value chosen = select(compare(max ? "fcmp ogt" : "fcmp olt", a, b), a, b);
-    if (a.literal && !std::isnan(a.literal->f)) return chosen;
-    return select(compare("fcmp uno", a, a), a, chosen);
+    auto further = [&](const Value& x, const Value& y) {
+      return select(compare(max ? "fcmp ogt" : "fcmp olt", x, y), x, y);
+    };
+    if (extrema_.contains(b.text)) std::swap(a, b);
+    const auto first = extrema_.find(a.text), second = extrema_.find(b.text);
+    if (first == extrema_.end()) {
+      const Value r = call(max ? "llvm.maximum" : "llvm.minimum", std::array{a, b}, "nsz ");
+      if (a.lanes > 1 && !a.literal && !b.literal)
+        extrema_[r.text] = {further(a, b), compare("fcmp uno", a, b)};
+      return r;
+    }
+    const bool both = second != extrema_.end();
+    const Extremum left = first->second;
+    const Value ordered = further(left.ordered, both ? second->second.ordered : b);
+    const Value other_nan = both ? second->second.has_nan : compare("fcmp uno", b, b);
+    const Value has_nan = define(DType::boolean, a.lanes, "or ", typed(left.has_nan), ", ",
+                                 other_nan.text);
+    const Value nan = literal(scalar(a.dtype, std::nan("")), a.lanes);
+    const Value r = select(both ? has_nan : left.has_nan, nan, ordered);
+    extrema_[r.text] = {ordered, has_nan};
+    return r;
   }
 
+  // The largest or smallest of several values in two parts: what it is if none of them is NaN, and
+  // whether one is. One comparison looks for NaNs in two values, and of parts that nobody uses
+  // nothing is left.
+  struct Extremum {
+    Value ordered, has_nan;
+  };
+  std::map<std::string, Extremum> extrema_;
   const bool fma_;
   bool streams_ = false;
   std::string entry_, body_, block_ = "entry";
