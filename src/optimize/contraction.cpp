@@ -61,7 +61,7 @@ class Contraction {
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block; 0: not cut
   bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
-  int block_ = -1;
+  int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is kept
   std::vector<int> reduces_;     // slots inside a block
 
   static int64_t size(UOp r) { return Sketch::size(r); }
@@ -238,14 +238,18 @@ class Contraction {
       if (trial.range_of(range_slot(view_.row)))
         outside.insert(outside.begin(), range_slot(view_.row));
     }
+    int shared_rows = -1;
     if (whole && shares_out_rows()) {
-      outside.push_back(over.back());
+      shared_rows = over.back();
+      outside.push_back(shared_rows);
       const int64_t part = pieces(size(view_.row), 4 * target_.threads);
       over.back() = trial.split(over.back(), part, Role::Loop);
     }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
-    if (!Contraction(trial).run()) return false;
+    Contraction kept(trial);
+    kept.shared_rows_ = shared_rows;
+    if (!kept.run()) return false;
     copy_in_squares(trial, outside, over);
     s_.take(trial);
     return true;
@@ -398,9 +402,12 @@ class Contraction {
       if (length % n == 0) block_depth_ = n;
   }
 
-  // No loop around the blocks of the sum packs the same columns anew.
+  // No loop around the blocks of the sum packs the same columns anew. Threads do not count: sums
+  // have the same blocks without them.
   bool packs_once() const {
-    auto moves = [&](UOp r) { return view_.right.depends_on(r); };
+    auto moves = [&](UOp r) {
+      return view_.right.depends_on(r) || range_slot(r) == shared_rows_;
+    };
     if (s_.sum_stage) return std::ranges::all_of(open_ranges(s_.sum_stage), moves);
     return std::ranges::all_of(axes_, [&](UOp r) { return r == view_.row || moves(r); });
   }
