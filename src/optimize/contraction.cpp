@@ -204,10 +204,13 @@ class Contraction {
     return count * bytes_ <= target_.l2_bytes / 2;
   }
 
-  // Rows are cut for threads unless they have something better.
+  // Rows are cut for threads, in whole tiles, unless they have something better.
+  int64_t rows_of_share() const {
+    return std::max(view_.tile.rows, pieces(size(view_.row), 4 * target_.threads));
+  }
   bool shares_out_rows() const {
     const int64_t wanted = 4 * target_.threads;
-    return target_.threads > 1 && size(view_.row) >= wanted &&
+    return target_.threads > 1 && size(view_.row) >= target_.threads * rows_of_share() &&
            std::ranges::none_of(axes_, [&](UOp r) {
              return reuses_nothing_along(r) && size(r) >= wanted;
            });
@@ -242,8 +245,7 @@ class Contraction {
     if (whole && shares_out_rows()) {
       shared_rows = over.back();
       outside.push_back(shared_rows);
-      const int64_t part = pieces(size(view_.row), 4 * target_.threads);
-      over.back() = trial.split(over.back(), part, Role::Loop);
+      over.back() = trial.split(over.back(), rows_of_share(), Role::Loop);
     }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
