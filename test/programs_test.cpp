@@ -217,9 +217,11 @@ void print_fires(const RewriteTrace& trace) {
 
 void run_programs(uint64_t first, int64_t count, double budget_seconds,
                   std::span<const Variant> variants) {
+  // MOTE_PROGRAM_SEED=5000000: this one; 5000000+300: so many from there.
   if (const char* seed = std::getenv("MOTE_PROGRAM_SEED")) {
-    first = std::strtoull(seed, nullptr, 0);
-    count = 1;
+    char* rest = nullptr;
+    first = std::strtoull(seed, &rest, 0);
+    count = *rest == '+' ? std::strtoll(rest + 1, nullptr, 0) : 1;
   }
   // MOTE_PROGRAM_PART=2/8: the second of eight equal parts, for machines with many cores.
   if (int part = 0, parts = 0; const char* text = std::getenv("MOTE_PROGRAM_PART")) {

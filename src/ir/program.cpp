@@ -1,5 +1,6 @@
 #include "ir/program.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "ir/build.h"
@@ -25,6 +26,55 @@ std::span<Node* const> closed_ranges(UOp n) {
   if (n->is(Op::Stage)) return n->src().subspan(2);
   if (n->is(Op::Reduce) || n->is(Op::End)) return n->src().subspan(1);
   return {};
+}
+
+std::vector<UOp> blocks_of(UOp n) {
+  std::vector<UOp> blocks;
+  if (n->is(Op::Reduce))
+    for (Node* r : closed_ranges(n))
+      if (r->op == Op::Range && range_role(UOp(r)) == Role::Block) blocks.emplace_back(r);
+  return blocks;
+}
+
+namespace {
+
+// The loops that lowering puts into one another for a Stage, a Reduce or an output.
+void add_loops(UOp n, std::vector<UOp>& nest) {
+  for (Node* r : closed_ranges(n))
+    if (!n->is(Op::Reduce) || range_role(UOp(r)) != Role::Block) nest.emplace_back(r);
+  UOp kept = n->is(Op::Stage) ? n->src(0) : n;
+  if (n->is(Op::End) && n->src(0)->is(Op::Store)) kept = n->src(0)->src(1);
+  if (kept != n)
+    for (UOp b : blocks_of(kept)) nest.push_back(b);
+}
+
+UOp misplaced_in(std::span<const UOp> nest) {
+  for (UOp r : nest)
+    for (UOp other : nest)
+      if ((r->src(0)->ranges >> range_slot(other) & 1) && nest_order(other) >= nest_order(r))
+        return r;
+  return {};
+}
+
+}  // namespace
+
+UOp misplaced_loop(UOp root) {
+  const std::vector<UOp> order = toposort(root);
+  uint64_t tiles = 0, needed = 0;
+  for (UOp n : order) {
+    if (!n->is(Op::Range)) continue;
+    needed |= n->src(0)->ranges;
+    if (is_tile(range_role(n))) tiles |= uint64_t{1} << range_slot(n);
+  }
+  if (!needed) return {};
+  std::vector<UOp> outputs, nest;
+  for (UOp n : order) {
+    if (n->is(Op::Range) && (n->src(0)->ranges & tiles)) return n;
+    nest.clear();
+    add_loops(n, n->is(Op::End) ? outputs : nest);
+    if (UOp r = misplaced_in(nest)) return r;
+  }
+  return misplaced_in(outputs);  // all of them stand in one nest
 }
 
 }  // namespace mote

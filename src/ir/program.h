@@ -17,8 +17,15 @@ UOp value_of_two_lanes(UOp root);
 // Loops of one nest stand in this order, outermost first; a Thread range stands outside all others.
 int nest_order(UOp range);
 
+// A range of a kernel whose extent depends on one that does not stand outside it: on a later loop
+// of its nest, or on a tile, which is no loop. None may; empty if there is none.
+UOp misplaced_loop(UOp root);
+
 // The ranges that a Stage, Reduce or End closes; none: it is something else.
 std::span<Node* const> closed_ranges(UOp n);
+
+// Of a Reduce the ranges of the role Block: they stand among the loops of what stores it.
+std::vector<UOp> blocks_of(UOp n);
 
 // Memory of one worker: the Param of this slot points to so many bytes, aligned as a vector is.
 struct Scratch {

@@ -72,14 +72,6 @@ class Linearizer {
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
-  static std::vector<UOp> blocks_of(UOp n) {
-    std::vector<UOp> blocks;
-    if (n->is(Op::Reduce))
-      for (uint32_t i = 1; i < n->nsrc; ++i)
-        if (is_block(n->src(i))) blocks.push_back(n->src(i));
-    return blocks;
-  }
-
   // The loops of a Reduce or an End. Blocks of a Reduce are loops of the End that stores it.
   static std::vector<UOp> loops_of(UOp n) {
     std::vector<UOp> loops;
@@ -135,7 +127,8 @@ class Linearizer {
     Renaming map;
     for (UOp r : loops_of(n)) {
       int64_t ints[] = {take_slot(used), static_cast<int64_t>(range_role(r))};
-      map.emplace_back(r, make(Op::Range, r->dtype, {r->src(0)}, Arg::of(intern_arg(ints))));
+      UOp extent = substitute(r->src(0), map);  // of loops outside, which have theirs by now
+      map.emplace_back(r, make(Op::Range, r->dtype, {extent}, Arg::of(intern_arg(ints))));
     }
     std::pair<UOp, UOp> whole[] = {{n, renamed(n, map)}};
     return substitute(body_, whole);

@@ -234,13 +234,6 @@ class RangeChange {
   }
 };
 
-// Whether something is kept for each position of the range: tiles of it would share that memory.
-bool has_stage_inside(UOp body, UOp r) {
-  const std::vector<UOp> order = toposort(body);
-  return std::ranges::any_of(
-      order, [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); });
-}
-
 // Whether something is kept over the range.
 bool fills_stage(UOp body, UOp r) {
   const std::vector<UOp> order = toposort(body);
@@ -249,48 +242,10 @@ bool fills_stage(UOp body, UOp r) {
   });
 }
 
-bool close_together(std::span<const UOp> order, UOp a, UOp b) {
-  return std::ranges::any_of(order, [&](UOp n) {
-    const std::span<Node* const> closed = closed_ranges(n);
-    return std::ranges::count(closed, a.get()) && std::ranges::count(closed, b.get());
-  });
-}
-
-// Whether the extent of another loop depends on r: of any, or of one in the same nest, where what r
-// is split into would stand inside.
-bool extent_depends(UOp body, UOp r, bool any) {
-  const std::vector<UOp> order = toposort(body);
-  return std::ranges::any_of(order, [&](UOp n) {
-    return n->is(Op::Range) && (n->src(0)->ranges & slot_bit(r)) &&
-           (any || close_together(order, n, r));
-  });
-}
-
 // Of a size that d divides.
 UOp quotient(UOp n, int64_t d) {
   if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
   return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
-}
-
-// Why a Reduce cannot leave its sums in memory between blocks; empty: it can.
-std::string cannot_block(UOp reduce) {
-  if (is_float(reduce->dtype) && row(reduce->dtype).bits < 32) return "sums would be rounded";
-  for (Node* r : reduce->src().subspan(1)) {
-    const Role role = range_role(UOp(r));
-    if (role == Role::Lane || role == Role::Upcast) return "lanes or tiles are folded too";
-  }
-  return "";
-}
-
-// The same of a body in which blocks were chosen before.
-std::string breaks_blocks(UOp body) {
-  for (UOp n : toposort(body)) {
-    if (!n->is(Op::Reduce)) continue;
-    auto is_block = [](Node* r) { return range_role(UOp(r)) == Role::Block; };
-    if (!std::ranges::any_of(n->src().subspan(1), is_block)) continue;
-    if (std::string why = cannot_block(n); !why.empty()) return why;
-  }
-  return "";
 }
 
 UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
@@ -305,10 +260,6 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   UOp n = r->src(0);
   if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
     return refuse(refused, "its extent depends on other loops");
-  if (is_tile(a.role) && has_stage_inside(body, r))
-    return refuse(refused, "something is kept for each of its positions");
-  if (extent_depends(body, r, is_tile(a.role)))
-    return refuse(refused, "the extent of a loop depends on it");
   bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
   UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
@@ -321,11 +272,7 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   else both.push_back(outer);
   if (outer_size->is_const(1) && !exact) inside = lt(inner, n);
   both.push_back(inner);
-  UOp next = simplify(RangeChange(r, value, both, inside).run(body));
-  if (a.role == Role::Lane && value_of_two_lanes(next))
-    return refuse(refused, "some value has lanes already");
-  if (std::string why = breaks_blocks(next); !why.empty()) return refuse(refused, why);
-  return next;
+  return simplify(RangeChange(r, value, both, inside).run(body));
 }
 
 int divisions(UOp body) {
@@ -338,8 +285,6 @@ UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
   if (range_role(a) != range_role(b)) return refuse(refused, "roles differ");
   if (a->src(0)->ranges || b->src(0)->ranges)
     return refuse(refused, "its extent depends on other loops");
-  if (extent_depends(body, a, true) || extent_depends(body, b, true))
-    return refuse(refused, "the extent of a loop depends on it");
   for (UOp n : toposort(body)) {
     const std::span<Node* const> closed = closed_ranges(n);
     if (std::ranges::count(closed, a.get()) != std::ranges::count(closed, b.get()))
@@ -367,15 +312,15 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
   for (UOp r : nest)
     if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
       return refuse(refused, "roles differ");
-  for (size_t i = 0; i < nest.size(); ++i)
-    for (size_t inner = i + 1; inner < nest.size(); ++inner)
-      if (nest[i]->src(0)->ranges & slot_bit(nest[inner]))
-        return refuse(refused, text("the extent of ", slots[i], " depends on ", slots[inner]));
+  const std::vector<int> wanted = slots;
   std::ranges::sort(slots);
   std::vector<std::pair<UOp, UOp>> map;
-  for (size_t i = 0; i < nest.size(); ++i)
-    if (range_slot(nest[i]) != slots[i])
-      map.emplace_back(nest[i], range(slots[i], nest[i]->src(0), range_role(nest[i])));
+  // From outside in as they stand: what an extent depends on has its new slot by then.
+  for (int slot : slots) {
+    const auto place = static_cast<size_t>(std::ranges::find(wanted, slot) - wanted.begin());
+    UOp r = nest[place];
+    map.emplace_back(r, range(slots[place], substitute(r->src(0), map), range_role(r)));
+  }
   return simplify(substitute(body, map));
 }
 
@@ -394,29 +339,10 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-// Whether the memory of this place is accessed at another one.
-bool reads_elsewhere(std::span<const UOp> order, UOp place) {
-  return std::ranges::any_of(order, [&](UOp n) {
-    return n->is(Op::Index) && n->src(0) == place->src(0) && n != place;
-  });
-}
-
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  const std::vector<UOp> order = toposort(body);
-  for (UOp n : order)
-    for (uint32_t i = 0; i < n->nsrc; ++i) {
-      UOp s = n->src(i);
-      if (!s->is(Op::Reduce) || !std::ranges::count(s->src().subspan(1), r.get())) continue;
-      if (!n->is(Op::Stage) && !n->is(Op::Store))
-        return refuse(refused, "the sum is not what is stored");
-      if (n->is(Op::Store) && body->nsrc > 1) return refuse(refused, "several outputs");
-      if (n->is(Op::Store) && reads_elsewhere(order, n->src(0)))
-        return refuse(refused, "the output is read too");
-      if (std::string why = cannot_block(s); !why.empty()) return refuse(refused, why);
-    }
   UOp b = range(range_slot(r), r->src(0), Role::Block);
   return RangeChange(r, b, {b}, {}).run(body);
 }
@@ -456,27 +382,19 @@ UOp apply_skip(UOp body, UOp r, std::string* refused) {
 }
 
 UOp apply_stream(UOp body, int param, std::string* refused) {
+  const std::vector<UOp> order = toposort(body);
   std::vector<std::pair<UOp, UOp>> map;
-  for (UOp n : toposort(body)) {
+  for (UOp n : order) {
     if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
     if (n->arg.i) return refuse(refused, "they do already");
-    for (Node* r : n->src(1)->src())
-      if (r->op == Op::Range && range_role(UOp(r)) == Role::Block)
-        return refuse(refused, "sums wait there between blocks");
+    if (is_read(order, n->src(0)->src(0))) return refuse(refused, "it is read too");
     map.emplace_back(n, make(Op::Store, DType::none, {n->src(0), n->src(1)}, Arg::of(int64_t{1})));
   }
   if (map.empty()) return refuse(refused, text("nothing is stored to ", param));
-  for (UOp n : toposort(body))
-    for (Node* s : n->src())
-      if (s->op == Op::Index && UOp(s)->src(0)->is(Op::Param) && UOp(s)->src(0)->ints(0) == param &&
-          !n->is(Op::Store))
-        return refuse(refused, "it is read too");
   return substitute(body, map);
 }
 
-}  // namespace
-
-UOp apply(UOp body, const Action& a, std::string* refused) {
+UOp changed(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
   if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
@@ -494,6 +412,15 @@ UOp apply(UOp body, const Action& a, std::string* refused) {
   UOp inner = ranges.find(static_cast<int>(a.amount));
   if (!inner || inner == r) return refuse(refused, text("no range of slot ", a.amount));
   return apply_merge(body, r, inner, refused);
+}
+
+}  // namespace
+
+UOp apply(UOp body, const Action& a, std::string* refused) {
+  UOp next = changed(body, a, refused);
+  if (!next) return {};
+  if (std::string why = broken_law(next); !why.empty()) return refuse(refused, std::move(why));
+  return next;
 }
 
 }  // namespace mote

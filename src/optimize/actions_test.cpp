@@ -435,8 +435,8 @@ TEST_SUITE("actions") {
     };
     CHECK(reason("block 2") == "its extent depends on other loops");
     CHECK(reason("split 2 4 unroll") == "its extent depends on other loops");
-    CHECK(reason("split 0 4 lane") == "the extent of a loop depends on it");
-    CHECK(reason("order 2 1") == "the extent of 2 depends on 1");
+    CHECK(reason("split 0 4 lane") == "the extent of a loop depends on one inside it");
+    CHECK(reason("order 2 1") == "the extent of a loop depends on one inside it");
     CHECK(reason("stage 1 1") == "the extent of range 2 depends on these");
     refused.clear();
     CHECK_MESSAGE(apply(skipped, parse_actions("stage 1 1 2")[0], &refused), refused);
@@ -562,13 +562,13 @@ TEST_SUITE("actions") {
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
-    CHECK(refused == "the read depends on tile range 3 too");
+    CHECK(refused == "something is kept for each position of a tile");
     UOp padded = apply(body, parse_actions("split 2 3 reduce")[0]);
     CHECK(!apply(padded, parse_actions("stage 1 2+3")[0], &refused));
     CHECK(refused == "the read has a gate");
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
-    CHECK(refused == "something is kept for each of its positions");
+    CHECK(refused == "something is kept for each position of a tile");
     UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
     CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
     CHECK(refused == "lanes or tiles are folded too");

@@ -33,6 +33,12 @@ UOp gated_reads(UOp value, UOp gate, uint64_t except);
 // The range of a row that is kept as it is counted; empty: the stage keeps something else.
 UOp row_range(UOp stage);
 
+// What lowering relies on and this body does not keep; empty: it is legal.
+std::string broken_law(UOp body);
+
+// Whether a memory is read: what stands at one of its places is a value.
+bool is_read(std::span<const UOp> order, UOp memory);
+
 // Says why and is empty.
 UOp refuse(std::string* refused, std::string why);
 

@@ -158,8 +158,6 @@ bool stands_outside(UOp value, std::span<const UOp> over, uint64_t slots, std::s
     if (r->src(0)->ranges & slots)
       return refuse(refused, text("the extent of range ", range_slot(r), " depends on these")),
              false;
-    if (is_tile(range_role(r)))
-      return refuse(refused, text("the read depends on tile range ", range_slot(r), " too")), false;
   }
   return true;
 }

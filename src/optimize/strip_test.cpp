@@ -6,72 +6,12 @@
 #include "ir/spec.h"
 #include "lower/lower.h"
 #include "optimize/optimize.h"
+#include "optimize/small_kernels_test.h"
 #include "runtime/interp_program.h"
 
 using namespace mote;
 
 namespace {
-
-// out[h, q, d] = sum over k of softmax over k <= q of (sum over c of a[h, q, c] * b[h, k, c]) times
-// v[h, k, d]: 2 heads, 6 rows, 4 and 5 features. Scores, exponentials and weights are kept by row.
-const char* attention = R"(%0 = Param f32 [0 60 global 0]
-%1 = Range index 5 [2 loop]
-%2 = Range index 2 [0 loop]
-%3 = Mul index %2 30
-%4 = Range index 6 [1 loop]
-%5 = Mul index %4 5
-%6 = Add index %3 %5
-%7 = Add index %1 %6
-%8 = Index f32 %0 %7
-%9 = Range index 6 [7 reduce]
-%10 = Lt bool %4 %9
-%11 = Param f32 [3 48 global 0]
-%12 = Range index 4 [5 reduce]
-%13 = Mul index %2 24
-%14 = Mul index %4 4
-%15 = Add index %13 %14
-%16 = Add index %12 %15
-%17 = Index f32 %11 %16
-%18 = Param f32 [2 48 global 0]
-%19 = Range index 6 [6 loop]
-%20 = Mul index %19 4
-%21 = Add index %13 %20
-%22 = Add index %12 %21
-%23 = Index f32 %18 %22
-%24 = Mul f32 %17 %23
-%25 = Reduce f32 %24 %12 [Add]
-%26 = Stage f32 %25 %19 %19 [local 6]
-%27 = Index f32 %26 %9
-%28 = Mul f32 %27 0.5:f32
-%29 = Where f32 %10 -inf:f32 %28
-%30 = Range index 6 [4 reduce]
-%31 = Lt bool %4 %30
-%32 = Index f32 %26 %30
-%33 = Mul f32 %32 0.5:f32
-%34 = Where f32 %31 -inf:f32 %33
-%35 = Reduce f32 %34 %30 [Max]
-%36 = Neg f32 %35
-%37 = Add f32 %29 %36
-%38 = Exp f32 %37
-%39 = Stage f32 %38 %9 %9 [local 6]
-%40 = Range index 6 [8 loop]
-%41 = Index f32 %39 %40
-%42 = Reduce f32 %38 %9 [Add]
-%43 = Div f32 %41 %42
-%44 = Stage f32 %43 %40 %40 [local 6]
-%45 = Range index 6 [3 reduce]
-%46 = Index f32 %44 %45
-%47 = Param f32 [1 60 global 0]
-%48 = Add index %3 %1
-%49 = Mul index %45 5
-%50 = Add index %48 %49
-%51 = Index f32 %47 %50
-%52 = Mul f32 %46 %51
-%53 = Reduce f32 %52 %45 [Add]
-%54 = Store void %8 %53
-%55 = End void %54 %2 %4 %1
-%56 = Sink void %55
-)";
 
 // out[q] = a fold over k of a term of rows a[q, k] that are kept, `hidden` where q < k.
 std::string masked_rows(const char* hidden, const char* term, const char* fold) {
@@ -100,18 +40,6 @@ std::string masked_rows(const char* hidden, const char* term, const char* fold) 
 )");
 }
 
-std::vector<float> run(UOp body) {
-  Program p = lower(body, Target{});
-  verify(p.linear, Stage::Program, "lower");
-  std::vector<float> out(60, -1), v(60), b(48), a(48);
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7 % 23) / 8 - 1;
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 5 % 19) / 8 - 1;
-  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 11 % 17) / 8 - 1;
-  void* buffers[] = {out.data(), v.data(), b.data(), a.data()};
-  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
-  return out;
-}
-
 int loops_that_depend(UOp body) {
   int n = 0;
   for (UOp u : toposort(body)) n += u->is(Op::Range) && u->src(0)->ranges;
@@ -124,7 +52,7 @@ TEST_SUITE("actions") {
   TEST_CASE("strips and bounds keep what a kernel of kept rows computes") {
     Arena arena;
     ArenaScope scope(arena);
-    const std::vector<float> want = run(parse(attention));
+    const std::vector<double> want = run_small(parse(attention));
     const char* lists[] = {
         "strip 1 3", "strip 1 4", "strip 1 8", "bound 1", "bound 1; strip 1 2",
         "bound 1; strip 1 4", "bound 1; strip 1 6; split 2 4 lane", "strip 0 2", "divide 3",
@@ -143,7 +71,7 @@ TEST_SUITE("actions") {
         body = next;
         verify(body, Stage::Kernel, "an action");
       }
-      const std::vector<float> got = run(body);
+      const std::vector<double> got = run_small(body);
       for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]));
     }
   }
@@ -198,7 +126,7 @@ TEST_SUITE("actions") {
       CHECK(!apply(body, parse_actions(list)[0], &refused));
       return refused;
     };
-    CHECK(reason("split 1 2 upcast") == "something is kept for each of its positions");
+    CHECK(reason("split 1 2 upcast") == "something is kept for each position of a tile");
     CHECK(reason("strip 2 2") == "nothing is kept in this loop");
     CHECK(reason("strip 4 2") == "not an output loop");
     CHECK(reason("bound 2") == "no mask hides the end of rows");

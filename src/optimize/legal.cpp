@@ -1,0 +1,140 @@
+// What lowering relies on. Actions come in any order and each may undo what another one needed, so
+// all of it is said here, once, and held against every body that an action gives.
+#include <algorithm>
+
+#include "ir/program.h"
+#include "optimize/apply.h"
+
+namespace mote {
+
+namespace {
+
+// A Reduce whose sums wait in memory between blocks, and one of those that take its result.
+struct Blocked {
+  UOp reduce, user;
+};
+
+struct Facts {
+  UOp body;
+  std::vector<UOp> order;
+  std::vector<Blocked> blocked;
+
+  explicit Facts(UOp root) : body(root), order(toposort(root)) {
+    for (UOp n : order)
+      for (Node* s : n->src())
+        if (!blocks_of(UOp(s)).empty()) blocked.push_back({UOp(s), n});
+  }
+};
+
+bool shares_slots(const Facts& f) {
+  uint64_t seen = 0;
+  return std::ranges::any_of(f.order, [&](UOp n) {
+    if (!n->is(Op::Range)) return false;
+    const bool again = seen & slot_bit(n);
+    seen |= slot_bit(n);
+    return again;
+  });
+}
+
+bool has_misplaced_loop(const Facts& f) { return misplaced_loop(f.body).get() != nullptr; }
+
+bool has_lanes_twice(const Facts& f) { return value_of_two_lanes(f.body).get() != nullptr; }
+
+// All positions of a tile would share the memory.
+bool keeps_in_tiles(const Facts& f) {
+  uint64_t tiles = 0;
+  for (UOp n : f.order)
+    if (n->is(Op::Range) && is_tile(range_role(n))) tiles |= slot_bit(n);
+  return std::ranges::any_of(f.order,
+                             [&](UOp n) { return n->is(Op::Stage) && (n->ranges & tiles); });
+}
+
+bool any_blocked(const Facts& f, bool (*breaks)(UOp reduce, UOp user)) {
+  return std::ranges::any_of(f.blocked, [&](const Blocked& b) { return breaks(b.reduce, b.user); });
+}
+
+bool keeps_over_blocks(const Facts& f) {
+  return std::ranges::any_of(f.order, [](UOp n) {
+    return n->is(Op::Stage) && std::ranges::any_of(closed_ranges(n), [](Node* r) {
+             return range_role(UOp(r)) == Role::Block;
+           });
+  });
+}
+
+bool uses_unfinished_sums(const Facts& f) {
+  std::vector<UOp> sums;
+  for (const Blocked& b : f.blocked) {
+    const bool stored = (b.user->is(Op::Stage) && b.user->src(0) == b.reduce) ||
+                        (b.user->is(Op::Store) && b.user->src(1) == b.reduce);
+    if (!stored || std::ranges::count(sums, b.reduce)) return true;
+    sums.push_back(b.reduce);
+  }
+  return false;
+}
+
+bool blocks_of_several_outputs(const Facts& f) {
+  const auto stores = std::ranges::count_if(f.order, [](UOp n) { return n->is(Op::Store); });
+  return stores > 1 && any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store); });
+}
+
+bool reads_unfinished_output(const Facts& f) {
+  return std::ranges::any_of(f.blocked, [&](const Blocked& b) {
+    return b.user->is(Op::Store) && is_read(f.order, b.user->src(0)->src(0));
+  });
+}
+
+bool rounds_sums(const Facts& f) {
+  return any_blocked(f, [](UOp reduce, UOp) {
+    return is_float(reduce->dtype) && row(reduce->dtype).bits < 32;
+  });
+}
+
+bool folds_tiles_of_blocks(const Facts& f) {
+  return any_blocked(f, [](UOp reduce, UOp) {
+    return std::ranges::any_of(closed_ranges(reduce), [](Node* r) {
+      return range_role(UOp(r)) == Role::Lane || range_role(UOp(r)) == Role::Upcast;
+    });
+  });
+}
+
+bool streams_unfinished_sums(const Facts& f) {
+  return any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store) && user->arg.i; });
+}
+
+struct Law {
+  const char* broken;
+  bool (*breaks)(const Facts&);
+};
+
+constexpr Law laws[] = {
+    {"a loop would run differently in a copy of its nest", shares_slots             },
+    {"the extent of a loop depends on one inside it",      has_misplaced_loop       },
+    {"some value has lanes already",                       has_lanes_twice          },
+    {"something is kept for each position of a tile",      keeps_in_tiles           },
+    {"something is kept over it",                          keeps_over_blocks        },
+    {"the sum is not what is stored",                      uses_unfinished_sums     },
+    {"several outputs",                                    blocks_of_several_outputs},
+    {"the output is read too",                             reads_unfinished_output  },
+    {"sums would be rounded",                              rounds_sums              },
+    {"lanes or tiles are folded too",                      folds_tiles_of_blocks    },
+    {"sums wait there between blocks",                     streams_unfinished_sums  },
+};
+
+}  // namespace
+
+bool is_read(std::span<const UOp> order, UOp memory) {
+  return std::ranges::any_of(order, [&](UOp n) {
+    for (uint32_t i = n->is(Op::Store) ? 1 : 0; i < n->nsrc; ++i)
+      if (n->src(i)->is(Op::Index) && n->src(i)->src(0) == memory) return true;
+    return false;
+  });
+}
+
+std::string broken_law(UOp body) {
+  const Facts facts(body);
+  for (const Law& law : laws)
+    if (law.breaks(facts)) return law.broken;
+  return "";
+}
+
+}  // namespace mote
