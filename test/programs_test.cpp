@@ -56,6 +56,7 @@ constexpr Variant drawn[] = {
     {"CPU",            "CPU",            0, 0, 0, 15},
     {"CPU",            "CPU",            0, 0, 0, 4 },
     {"CPU NOFUSE=1",   "CPU",            0, 1, 0, 10},
+    {"NARROW",         "NARROW",         0, 0, 0, 12},
 };
 constexpr Variant compiled_c[] = {
     {"CC=1", "CPU", 0, 0, 1}

@@ -168,7 +168,9 @@ class KernelSearch {
       ArenaScope scope(arena);
       UOp body = unflatten_graph(flat_);
       out.actions = accepted(body, list);
-      const Footprint size = footprint(apply_all(body, out.actions));
+      UOp tuned = apply_all(body, out.actions);
+      if (!runs_on(tuned, target)) return {};
+      const Footprint size = footprint(tuned);
       const int64_t registers = int64_t{target.vector_registers} * target.vector_bytes / 4;
       if (size.tile > 4 * registers || size.scratch_bytes > target.cache_bytes) return {};
       if (size.steps > kMoreSteps * footprint(body).steps) return {};

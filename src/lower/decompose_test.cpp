@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <random>
 
 #include "ir/print.h"
+#include "ir/spec.h"
 #include "lower/block_eval_test.h"
 #include "lower/lower.h"
 #include "runtime/interp_program.h"
@@ -556,6 +558,26 @@ TEST_CASE("decompose: reduces of 64-bit integers in words") {
       }
       CHECK_MESSAGE(fold_rows(op, d, a, columns) == want, op_name(op, d));
     }
+}
+
+// The words below the largest have loops of their own, which end where the others do.
+TEST_CASE("decompose: the largest 64-bit integer over loops that end where others say") {
+  Arena arena;
+  ArenaScope scope(arena);
+  UOp t = range(0, index(4), Role::Reduce),
+      o = range(1, where(lt(t, index(2)), index(3), index(0)), Role::Reduce), inner_first[] = {o, t};
+  UOp read = make(Op::Index, DType::i64, {param(1, DType::i64, 12), t * 3 + o});
+  UOp place = make(Op::Index, DType::i64, {param(0, DType::i64, 1), index(0)});
+  UOp value = reduce_over(Op::Max, read, inner_first);
+  UOp end = make(Op::End, DType::none, {make(Op::Store, DType::none, {place, value})});
+  UOp body = make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+  Program program = lower(body, without_words());
+  verify(program.linear, Stage::Program, "lower");
+  std::vector<int64_t> out(1), in(12);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int64_t>(i * 7 % 12) << 31;
+  void* buffers[] = {out.data(), in.data()};
+  InterpProgram(program.linear, "fold", {}).run(buffers, {}, 0, 1);
+  CHECK(out[0] == *std::max_element(in.begin(), in.begin() + 6));
 }
 
 TEST_CASE("decompose: reduces of bools") {

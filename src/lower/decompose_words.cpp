@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ir/program.h"
 #include "lower/decompose.h"
 
 namespace mote {
@@ -346,8 +347,10 @@ class WordSplitter {
     UOp high = reduce_over(op, exclusive(x.hi, flip), ranges);
     std::vector<std::pair<UOp, UOp>> again;
     std::vector<UOp> own;
-    for (UOp r : ranges) {
-      own.push_back(range(take_slot(slots_), r->src(0), Role::Reduce));
+    std::vector<UOp> loops(ranges.begin(), ranges.end());
+    std::ranges::sort(loops, {}, nest_order);  // extents depend on loops outside
+    for (UOp r : loops) {
+      own.push_back(range(take_slot(slots_), substitute(r->src(0), again), Role::Reduce));
       again.emplace_back(r, own.back());
     }
     Words y{substitute(x.lo, again), substitute(x.hi, again)};

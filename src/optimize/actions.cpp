@@ -341,7 +341,6 @@ UOp apply_thread(UOp body, UOp r, std::string* refused) {
 
 UOp apply_block(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
-  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
   UOp b = range(range_slot(r), r->src(0), Role::Block);
   return RangeChange(r, b, {b}, {}).run(body);

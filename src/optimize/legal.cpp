@@ -4,6 +4,7 @@
 
 #include "ir/program.h"
 #include "optimize/apply.h"
+#include "optimize/moves.h"
 
 namespace mote {
 
@@ -25,6 +26,8 @@ struct Facts {
         if (!blocks_of(UOp(s)).empty()) blocked.push_back({UOp(s), n});
   }
 };
+
+bool leaves_loops_open(const Facts& f) { return f.body->ranges != 0; }
 
 bool shares_slots(const Facts& f) {
   uint64_t seen = 0;
@@ -107,6 +110,7 @@ struct Law {
 };
 
 constexpr Law laws[] = {
+    {"something needs a loop that it does not stand in",   leaves_loops_open        },
     {"a loop would run differently in a copy of its nest", shares_slots             },
     {"the extent of a loop depends on one inside it",      has_misplaced_loop       },
     {"some value has lanes already",                       has_lanes_twice          },
@@ -135,6 +139,15 @@ std::string broken_law(UOp body) {
   for (const Law& law : laws)
     if (law.breaks(facts)) return law.broken;
   return "";
+}
+
+bool runs_on(UOp body, const Target& target) {
+  int memories = 0;
+  for (UOp n : toposort(body)) {
+    memories += n->is(Op::Param) || n->is(Op::Stage);
+    if (!target.has(n->dtype) && !blocks_of(n).empty()) return false;
+  }
+  return memories <= target.max_buffers;
 }
 
 }  // namespace mote

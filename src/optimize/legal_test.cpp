@@ -39,6 +39,9 @@ const Case cases[] = {
     {early_sum_used_twice, "skip 3; stage 2 0"},
     {later_sum_used_twice, "skip 3; stage 2 0",
      "a loop would run differently in a copy of its nest"},
+    {early_sum_used_twice, "block 2", "the sum is not what is stored"},
+    {first_of_equal, "block 1", "something is kept over it"},
+    {two_outputs, "block 1", "several outputs"},
     {in_place, "split 1 4 reduce; block 1", "the output is read too"},
     {product, "split 2 2 reduce; stream 0; block 2", "sums wait there between blocks"},
     {product, "split 2 2 reduce; block 2; stream 0", "sums wait there between blocks"},
@@ -85,4 +88,37 @@ TEST_CASE("actions: drawn lists keep the values of small kernels") {
       const std::vector<double> got = run_small(body);
       for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]));
     }
+}
+
+// A sum of words or of another float is put together from several: none of them is what is stored.
+TEST_CASE("actions: sums that a target makes of parts do not wait between blocks") {
+  Target target;
+  target.l1_bytes = 1 << 10;
+  target.l2_bytes = 4 << 10;
+  Target without = target;
+  for (DType d : {DType::i64, DType::u64, DType::f64})
+    without.dtypes &= ~(uint32_t{1} << static_cast<int>(d));
+  for (DType d : {DType::i64, DType::f64}) {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp body = product(d, 40);
+    UOp blocked = apply_all(body, parse_actions("split 2 8 reduce; block 2"));
+    REQUIRE(blocked);
+    CHECK(runs_on(blocked, target));
+    CHECK(!runs_on(blocked, without));
+    lower(apply_all(body, choose_actions(body, without)), without);
+    for (uint64_t seed = 0; seed < 20; ++seed)
+      lower(apply_all(body, draw_actions(body, without, seed, 8)), without);
+  }
+}
+
+TEST_CASE("actions: no list is drawn that keeps more memories than a kernel may have") {
+  Arena arena;
+  ArenaScope scope(arena);
+  Target target;
+  target.max_buffers = 4;
+  UOp body = product();
+  CHECK(!runs_on(apply_all(body, parse_actions("stage 1 2; stage 2 2")), target));
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    CHECK(runs_on(apply_all(body, draw_actions(body, target, seed, 12)), target));
 }

@@ -343,7 +343,8 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];
     UOp next = apply(body, a);
-    if (!next || (kind == Action::Stage && stages == kMostStages)) continue;
+    if (!next || !runs_on(next, target)) continue;
+    if (kind == Action::Stage && stages == kMostStages) continue;
     const Footprint size = footprint(next);
     if (size.tile > kMostTile || size.scratch_bytes > kMostScratch || size.steps > most_steps)
       continue;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "algebra/algebra.h"
+#include "optimize/moves.h"
 
 namespace mote {
 
@@ -89,16 +90,9 @@ void Sketch::look() {
   std::ranges::sort(reduces, {}, range_slot);
 }
 
-// What is kept is an argument of the kernel like others.
-static int memories(UOp body) {
-  int n = 0;
-  for (UOp u : toposort(body)) n += u->is(Op::Param) || u->is(Op::Stage);
-  return n;
-}
-
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
-  if (!next || memories(next) > target.max_buffers) return false;
+  if (!next || !runs_on(next, target)) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();

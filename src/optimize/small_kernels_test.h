@@ -118,12 +118,15 @@ inline UOp in_place() {
 }
 
 // out[i, j] = sum over k of a[i, k] * b[k, j].
-inline UOp product() {
-  UOp i = range(0, index(5), Role::Loop), j = range(1, index(8), Role::Loop),
-      k = range(2, index(6), Role::Reduce), over[] = {k};
-  UOp value = at(param(1, DType::i32, 30), i * 6 + k) * at(param(2, DType::i32, 48), k * 8 + j);
-  return kernel(at(param(0, DType::i32, 40), i * 8 + j), reduce_over(Op::Add, value, over), {i, j});
+inline UOp product(DType d, int64_t n) {
+  UOp i = range(0, index(n), Role::Loop), j = range(1, index(n + 3), Role::Loop),
+      k = range(2, index(n + 1), Role::Reduce), over[] = {k};
+  UOp value = at(param(1, d, n * (n + 1)), i * (n + 1) + k) *
+              at(param(2, d, (n + 1) * (n + 3)), k * (n + 3) + j);
+  return kernel(at(param(0, d, n * (n + 3)), i * (n + 3) + j), reduce_over(Op::Add, value, over),
+                {i, j});
 }
+inline UOp product() { return product(DType::i32, 5); }
 
 // Two outputs over the same loops: the sum of a row and the largest of its elements.
 inline UOp two_outputs() {
