@@ -27,8 +27,6 @@ struct Facts {
   }
 };
 
-bool leaves_loops_open(const Facts& f) { return f.body->ranges != 0; }
-
 bool shares_slots(const Facts& f) {
   uint64_t seen = 0;
   return std::ranges::any_of(f.order, [&](UOp n) {
@@ -110,7 +108,6 @@ struct Law {
 };
 
 constexpr Law laws[] = {
-    {"something needs a loop that it does not stand in",   leaves_loops_open        },
     {"a loop would run differently in a copy of its nest", shares_slots             },
     {"the extent of a loop depends on one inside it",      has_misplaced_loop       },
     {"some value has lanes already",                       has_lanes_twice          },

@@ -91,16 +91,19 @@ TEST_CASE("actions: drawn lists keep the values of small kernels") {
 }
 
 // A sum of words or of another float is put together from several: none of them is what is stored.
-TEST_CASE("actions: sums that a target makes of parts do not wait between blocks") {
+TEST_CASE("actions: sums that are rounded or made of parts do not wait between blocks") {
   Target target;
   target.l1_bytes = 1 << 10;
   target.l2_bytes = 4 << 10;
   Target without = target;
   for (DType d : {DType::i64, DType::u64, DType::f64})
     without.dtypes &= ~(uint32_t{1} << static_cast<int>(d));
+  Arena arena;
+  ArenaScope scope(arena);
+  std::string refused;
+  CHECK(!apply(product(DType::f16, 5), parse_actions("block 2")[0], &refused));
+  CHECK(refused == "sums would be rounded");
   for (DType d : {DType::i64, DType::f64}) {
-    Arena arena;
-    ArenaScope scope(arena);
     UOp body = product(d, 40);
     UOp blocked = apply_all(body, parse_actions("split 2 8 reduce; block 2"));
     REQUIRE(blocked);
