@@ -105,13 +105,19 @@ int64_t most_positions(UOp r) {
 }
 
 UOp runs_where(UOp r) {
-  UOp runs = truth(true);
-  for (UOp n = r->src(0); n->is(Op::Where);) {
+  UOp runs = truth(true), n = r->src(0);
+  while (n->is(Op::Where)) {
     const bool otherwise = n->src(1)->is_const(0);
     runs = runs & (otherwise ? logical_not(n->src(0)) : n->src(0));
     n = n->src(otherwise ? 2 : 1);
   }
-  return runs;
+  return n->ranges ? runs & lt(r, n) : runs;
+}
+
+UOp gated_read(UOp read, UOp gate) {
+  const Gated at = split_gate(read->src(1));
+  if (at.idx->lo >= 0 && at.idx->hi < read->src(0)->ints(1)) return read;
+  return make(Op::Index, read->dtype, {read->src(0), gated(gate & at.valid, at.idx)});
 }
 
 UOp gated_reads(UOp value, UOp gate, uint64_t except) {
@@ -120,11 +126,7 @@ UOp gated_reads(UOp value, UOp gate, uint64_t except) {
     std::vector<Node*> src;
     for (Node* s : n->src()) src.push_back(done.at(s));
     UOp now = n->nsrc ? with_src(n, src) : n;
-    if (n->is(Op::Index) && !(n->ranges & except)) {
-      const Gated at = split_gate(now->src(1));
-      if (at.idx->lo < 0 || at.idx->hi >= now->src(0)->ints(1))
-        now = make(Op::Index, n->dtype, {now->src(0), gated(gate & at.valid, at.idx)});
-    }
+    if (n->is(Op::Index) && !(n->ranges & except)) now = gated_read(now, gate);
     done[n.get()] = now.get();
   }
   return done.at(value.get());

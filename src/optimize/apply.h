@@ -23,11 +23,13 @@ uint64_t ranges_in(UOp position);
 // How many positions a range has at most, 0 where that is not known here.
 int64_t most_positions(UOp range);
 
-// Where a range has positions at all: `skip` gives it the extent where(gate, n, 0).
+// Where a range that is run as far as most_positions() has the position it is at: `skip` gives it
+// the extent where(gate, n, 0), and `bound` one that depends on other loops.
 UOp runs_where(UOp range);
 
-// Reads that might leave their memory where the gate is false happen only where it is true; without
-// those that depend on a range of the slots `except`.
+// A read that might leave its memory where the gate is false happens only where it is true.
+UOp gated_read(UOp read, UOp gate);
+// All of a value, without those that depend on a range of the slots `except`.
 UOp gated_reads(UOp value, UOp gate, uint64_t except);
 
 // The range of a row that is kept as it is counted; empty: the stage keeps something else.

@@ -23,6 +23,8 @@ const Case cases[] = {
     {window, "skip 2; split 0 4 loop"},
     {window, "skip 2; split 1 2 reduce", "the extent of a loop depends on one inside it"},
     {window, "skip 2; merge 1 2", "its extent depends on other loops"},
+    {whole_window, "stage 2 1+2; bound 0; stage 2 3; order 4 0; stage 1 1"},
+    {whole_window, "bound 0; stage 2 2; strip 0 4"},
     {sum_of_all, "stage 1 2+0; split 3 28 loop; split 1 4 reduce; merge 1 5; skip 2"},
     {sum_of_all,
      "stage 1 2+0; stage 1 3; stage 1 4; split 4 28 upcast; split 1 4 reduce; merge 1 7; skip 2"},
@@ -69,9 +71,9 @@ TEST_CASE("actions: lists of them keep every read inside its memory and every va
 
 TEST_CASE("actions: drawn lists keep the values of small kernels") {
   UOp (*const kernels[])() = {
-      window,     sum_of_all,  product_of_ones, first_of_equal, gated_by_a_sum,
-      in_place,   product,     two_outputs,     sum_by_largest, padded_windows,
-      some_of_three, early_sum_used_twice, later_sum_used_twice, [] { return parse(attention); },
+      window, whole_window, sum_of_all, product_of_ones, first_of_equal, gated_by_a_sum, in_place,
+      product, two_outputs, sum_by_largest, padded_windows, some_of_three, early_sum_used_twice,
+      later_sum_used_twice, [] { return parse(attention); },
   };
   const char* given = std::getenv("MOTE_DRAWS");
   const uint64_t draws = given ? std::strtoull(given, nullptr, 0) : 20;

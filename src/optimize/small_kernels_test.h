@@ -21,16 +21,19 @@ inline UOp kernel(UOp place, UOp value, std::initializer_list<UOp> loops) {
   return make(Op::Sink, DType::none, {make(Op::End, DType::none, end)}, Arg::of(intern_arg({})));
 }
 
-// out[x] = sum over t and o of a[x - t] * w[o, t] where x - t is in a.
-inline UOp window() {
-  UOp out = param(0, DType::i32, 8), a = param(1, DType::i32, 8), w = param(2, DType::i32, 12);
-  UOp x = range(0, index(8), Role::Loop), t = range(1, index(3), Role::Reduce),
+// out[x] = sum over t and o of a[x + ahead - t] * w[o, t] where that is in a.
+inline UOp window_of(int64_t outputs, int64_t taps, int64_t ahead) {
+  UOp out = param(0, DType::i32, outputs), a = param(1, DType::i32, outputs + ahead),
+      w = param(2, DType::i32, 4 * taps);
+  UOp x = range(0, index(outputs), Role::Loop), t = range(1, index(taps), Role::Reduce),
       o = range(2, index(4), Role::Reduce);
-  UOp inside = logical_not(lt(x, t)), over[] = {t, o};
-  UOp product = at(a, gated(inside, x - t)) * at(w, o * 3 + t);
+  UOp inside = logical_not(lt(x, t + -ahead)), over[] = {t, o};
+  UOp product = at(a, gated(inside, x - t + ahead)) * at(w, o * taps + t);
   UOp value = where(inside, product, constant(DType::i32, 0));
   return kernel(at(out, x), reduce_over(Op::Add, value, over), {x});
 }
+inline UOp window() { return window_of(8, 3, 0); }
+inline UOp whole_window() { return window_of(4, 5, 1); }  // the last output needs all taps
 
 // The sum of 54 elements.
 inline UOp sum_of_all() {

@@ -87,7 +87,7 @@ class Widener {
 
   // Loops whose extent says which of the rows they are for run as far as the longest row; this is
   // where each row goes on. By the loops they became.
-  std::unordered_map<const Node*, Node*> inside_;
+  Map inside_;
   static constexpr int64_t kStep = 64;  // extents are multiples of this, to be cut into tiles
 
   bool depends(UOp n) const { return n->ranges & slot_bit(row_); }
@@ -106,15 +106,22 @@ class Widener {
     const int64_t all = loop->src(0)->hi;
     if (whole->hi > all) whole = simplify(binary(Op::Min, whole, index(all)));
     UOp now = range(range_slot(loop), whole, range_role(loop));
-    inside_[now.get()] = lt(now, loop->src(0)).get();
+    inside_.emplace_back(now, lt(now, loop->src(0)));
     return now;
+  }
+
+  // No read leaves its memory because a loop goes on beyond the end of a row.
+  UOp inside_rows(UOp read) const {
+    for (const auto& [loop, inside] : inside_)
+      if (read->ranges & slot_bit(loop)) read = gated_read(read, inside);
+    return read;
   }
 
   // Zero, or what changes no fold, beyond the end of a row.
   UOp masked(UOp n) {
     UOp value = n->src(0), inside = truth(true);
-    for (Node* r : closed_ranges(n))
-      if (auto it = inside_.find(r); it != inside_.end()) inside = inside & UOp(it->second);
+    for (const auto& [loop, row] : inside_)
+      if (std::ranges::count(closed_ranges(n), loop.get())) inside = inside & row;
     if (inside->is_const(1)) return n;
     const bool sums = n->is(Op::Reduce) && static_cast<Op>(n->ints(0)) == Op::Add;
     if (sums && is_zero_beyond(value)) return n;
@@ -139,6 +146,7 @@ class Widener {
     for (Node* s : n->src()) src.push_back(done_.at(s));
     if (n->is(Op::Range) && n != row_ && depends(n->src(0))) return longest(n);
     UOp now = n->nsrc ? with_src(n, src) : n;
+    if (n->is(Op::Index)) now = inside_rows(now);
     if (n->is(Op::Stage) || n->is(Op::Reduce)) {
       UOp before = now;
       now = masked(now);
