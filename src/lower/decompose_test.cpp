@@ -565,7 +565,8 @@ TEST_CASE("decompose: the largest 64-bit integer over loops that end where other
   Arena arena;
   ArenaScope scope(arena);
   UOp t = range(0, index(4), Role::Reduce),
-      o = range(1, where(lt(t, index(2)), index(3), index(0)), Role::Reduce), inner_first[] = {o, t};
+      o = range(1, where(lt(t, index(2)), index(3), index(0)), Role::Reduce);
+  UOp inner_first[] = {o, t};
   UOp read = make(Op::Index, DType::i64, {param(1, DType::i64, 12), t * 3 + o});
   UOp place = make(Op::Index, DType::i64, {param(0, DType::i64, 1), index(0)});
   UOp value = reduce_over(Op::Max, read, inner_first);

@@ -13,7 +13,9 @@
 
 namespace mote {
 
-inline UOp at(UOp memory, UOp position) { return make(Op::Index, memory->dtype, {memory, position}); }
+inline UOp at(UOp memory, UOp position) {
+  return make(Op::Index, memory->dtype, {memory, position});
+}
 
 inline UOp kernel(UOp place, UOp value, std::initializer_list<UOp> loops) {
   std::vector<UOp> end{make(Op::Store, DType::none, {place, value})};
@@ -83,8 +85,7 @@ inline UOp gated_by_a_sum() {
   return kernel(at(param(0, DType::i32, 8), x), reduce_over(Op::Add, value, over_o), {x});
 }
 
-// out[x] = sum over t, o and u of w[t, o, u] + x where t is below 2: what t hides is the same for
-// all that is folded inside it.
+// out[x] = sum over t, o and u of w[t, o, u] * a[x] where t is below 2.
 inline UOp some_of_three() {
   UOp x = range(0, index(4), Role::Loop), t = range(1, index(3), Role::Reduce),
       o = range(2, index(4), Role::Reduce), u = range(3, index(2), Role::Reduce),
@@ -94,8 +95,8 @@ inline UOp some_of_three() {
   return kernel(at(param(0, DType::i32, 4), x), reduce_over(Op::Add, value, over), {x});
 }
 
-// out[x, y] = (r[x] + a[x]) * b[y] + r[x] where r[x] is the sum over t and o of w[t, o, x] for the t
-// that `runs` is true for.
+// out[x, y] = (r[x] + a[x]) * b[y] + r[x] where r[x] is the sum over t and o of w[t, o, x] for
+// those t that `runs` is true for.
 inline UOp sum_used_twice(UOp (*runs)(UOp x, UOp t)) {
   UOp x = range(0, index(3), Role::Loop), y = range(1, index(2), Role::Loop),
       t = range(2, index(4), Role::Reduce), o = range(3, index(2), Role::Reduce), over[] = {t, o};
