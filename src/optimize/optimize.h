@@ -3,7 +3,8 @@
 // Takes a kernel body as schedule/ gives it, in the current arena, and gives the same kernel with
 // other loops. An action replaces a range by expressions of new ranges (split: r = outer*n + inner)
 // or changes its role or place; every action is legal or refused with a reason, and prints as text
-// that parses back. The order of loops is the order of slots, a Thread range outermost.
+// that parses back. The order of loops is the order of slots, a Thread range outermost. What must
+// hold whatever actions came before is said in legal.cpp, and held against what each of them gives.
 //
 //   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
 //   merge 1 2            the ranges of slots 1 and 2 become one where no position needs / or % more
