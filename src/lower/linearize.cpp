@@ -261,12 +261,15 @@ class Linearizer {
     }
   }
 
-  // Sources first, where a reduce needs the sources of its whole group.
+  // Sources first, where a reduce needs the sources of its whole group; before all what fetches
+  // need, for they may stand in the loops of any group.
   std::vector<UOp> group_order() {
     std::vector<UOp> order;
     std::unordered_map<const Node*, bool> seen;
     std::vector<std::pair<UOp, bool>> stack;
-    for (uint32_t i = body_->nsrc; i-- > 0;) stack.emplace_back(body_->src(i), false);
+    for (bool fetch : {false, true})
+      for (uint32_t i = body_->nsrc; i-- > 0;)
+        if (is_fetch(body_->src(i)) == fetch) stack.emplace_back(body_->src(i), false);
     while (!stack.empty()) {
       auto [n, ready] = stack.back();
       stack.pop_back();

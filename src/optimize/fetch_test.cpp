@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "ir/spec.h"
 #include "lower/lower.h"
 #include "optimize/moves.h"
+#include "runtime/interp_program.h"
 
 using namespace mote;
 
@@ -16,13 +18,14 @@ UOp at(UOp memory, UOp position) { return make(Op::Index, memory->dtype, {memory
 struct Rows {
   int64_t count, size;
   int slot = 1;
+  DType type = DType::f32;
   UOp i = range(0, index(count), Role::Loop), j = range(1, index(size), Role::Loop),
       k = range(2, index(size), Role::Reduce), m = range(3, index(size), Role::Reduce);
-  UOp x = param(slot, DType::f32, count * size);
+  UOp x = param(slot, type, count * size);
 
   UOp read(UOp column) const { return at(x, i * size + column); }
   UOp kernel(UOp value) const {
-    UOp place = at(param(0, DType::f32, count * size), i * size + j);
+    UOp place = at(param(0, type, count * size), i * size + j);
     UOp store = make(Op::Store, DType::none, {place, value});
     return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i, j})},
                 Arg::of(intern_arg({})));
@@ -44,6 +47,26 @@ UOp scaled(int64_t count, int64_t size, int slot = 1) {
   const Rows r{count, size, slot};
   UOp over[] = {r.k};
   return r.kernel(r.read(r.j) / reduce_over(Op::Add, r.read(r.k) * r.read(r.k), over));
+}
+
+// As softmax does, without rounding: how far below its largest each element is, times the sum.
+UOp distances() {
+  const Rows r{3, 96, 1, DType::i32};
+  UOp over_m[] = {r.m}, over_k[] = {r.k};
+  UOp below = reduce_over(Op::Max, r.read(r.m), over_m) - r.read(r.k);
+  int64_t ints[] = {static_cast<int64_t>(Space::Local), r.size};
+  UOp kept = make(Op::Stage, DType::i32, {below, r.k, r.k}, Arg::of(intern_arg(ints)));
+  return r.kernel(at(kept, r.j) * reduce_over(Op::Add, below, over_k));
+}
+
+std::vector<int32_t> run(UOp body, const Target& target) {
+  const Program p = lower(body, target);
+  verify(p.linear, Stage::Program, "lower");
+  std::vector<int32_t> out(3 * 96, -1), x(3 * 96);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i * 7 % 23) - 9;
+  void* buffers[] = {out.data(), x.data()};
+  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+  return out;
 }
 
 Target described() {
@@ -159,6 +182,30 @@ TEST_SUITE("actions") {
     CHECK(refused == "reads of several stretches of memory");
     CHECK(!apply(softmax(8, 64), parse_actions("fetch 1 0 2")[0], &refused));
     CHECK(refused == "1 to 32 lines for each round, not 0.0625");
+  }
+
+  TEST_CASE("whatever comes before or after a fetch, values stay") {
+    int in_folds = 0, lowered = 0;
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      Arena arena;
+      ArenaScope scope(arena);
+      const Target target = described();
+      UOp body = distances();
+      const std::vector<int32_t> want = run(body, target);
+      UOp before = apply_all(body, draw_actions(body, target, seed, 3));
+      for (const Action& fetch : candidate_actions(before, target)) {
+        UOp fetched = fetch.kind == Action::Fetch ? apply(before, fetch) : UOp();
+        if (!fetched) continue;
+        const std::vector<Action> rest = draw_actions(fetched, target, seed + 1, 3);
+        INFO(to_string(fetch) << "; " << to_string(rest));
+        UOp after = apply_all(fetched, rest);
+        CHECK(run(after, target) == want);
+        in_folds += !fetch.over.empty();
+        lowered += !fetches(lower(after, target).linear).empty();
+      }
+    }
+    CHECK(in_folds > 10);
+    CHECK(lowered > 10);
   }
 
   TEST_CASE("a search may leave out what came before a fetch, which stays what it is") {
