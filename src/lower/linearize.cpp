@@ -45,6 +45,7 @@ class Linearizer {
     split_shared_loops();
     find_block_stores();
     find_loops();
+    leave_out_fetches();
     find_branches();
     for (UOp n : group_order()) place(n);
     for (Node* end : body_->src()) place_store(UOp(end));
@@ -70,13 +71,14 @@ class Linearizer {
 
   static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
+  static bool is_fetch(UOp n) { return n->is(Op::End) && n->src(0)->is(Op::Fetch); }
   static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
 
   // The loops of a Reduce or an End. Blocks of a Reduce are loops of the End that stores it.
   static std::vector<UOp> loops_of(UOp n) {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
-      if (is_loop(n->src(i)) && !is_block(n->src(i))) loops.push_back(n->src(i));
+      if (is_loop(n->src(i)) && (!is_block(n->src(i)) || is_fetch(n))) loops.push_back(n->src(i));
     if (n->is(Op::End) && n->src(0)->is(Op::Store))
       for (UOp b : blocks_of(n->src(0)->src(1))) loops.push_back(b);
     std::ranges::sort(loops, {}, nest_order);
@@ -177,7 +179,7 @@ class Linearizer {
     std::vector<UOp> outer;
     for (Node* end : body_->src())
       for (UOp r : loops_of(UOp(end)))
-        if (!std::ranges::count(outer, r)) outer.push_back(r);
+        if (!is_fetch(UOp(end)) && !std::ranges::count(outer, r)) outer.push_back(r);
     std::ranges::stable_sort(outer, {}, nest_order);
     Block* at = &root_;
     for (UOp r : outer) at = at->chain = new_block(r, at);
@@ -189,6 +191,27 @@ class Linearizer {
       UOp n = order[i];
       if (is_nest(n) && !outputs.count(n.get())) add_to_group(n);
     }
+  }
+
+  // Fetches make no loops of their own: what has none of others is left out.
+  void leave_out_fetches() {
+    std::vector<UOp> kept;
+    for (Node* end : body_->src())
+      if (!is_fetch(UOp(end)) || stands_in_loops(UOp(end))) kept.emplace_back(end);
+    if (kept.size() < body_->nsrc) body_ = make(Op::Sink, DType::none, kept, body_->arg);
+  }
+
+  bool stands_in_loops(UOp end) {
+    std::vector<UOp> missing = loops_of(end);
+    for (Block* b = home(slots_of(missing)); b != &root_; b = b->parent)
+      std::erase(missing, b->range);
+    return missing.empty();
+  }
+
+  static uint64_t slots_of(std::span<const UOp> loops) {
+    uint64_t slots = 0;
+    for (UOp r : loops) slots |= uint64_t{1} << range_slot(r);
+    return slots;
   }
 
   // The loops around a nest. One with blocks starts from memory: also those that say where.
@@ -231,12 +254,15 @@ class Linearizer {
     }
   }
 
-  // Sources first, where a reduce needs the sources of its whole group.
+  // Sources first, where a reduce needs the sources of its whole group; before all what fetches
+  // need, for they may stand in the loops of any group.
   std::vector<UOp> group_order() {
     std::vector<UOp> order;
     std::unordered_map<const Node*, bool> seen;
     std::vector<std::pair<UOp, bool>> stack;
-    for (uint32_t i = body_->nsrc; i-- > 0;) stack.emplace_back(body_->src(i), false);
+    for (bool fetch : {false, true})
+      for (uint32_t i = body_->nsrc; i-- > 0;)
+        if (is_fetch(body_->src(i)) == fetch) stack.emplace_back(body_->src(i), false);
     while (!stack.empty()) {
       auto [n, ready] = stack.back();
       stack.pop_back();
@@ -455,9 +481,7 @@ class Linearizer {
     UOp s = end->src(0);
     std::vector<UOp> src;
     for (Node* n : s->src()) src.push_back(UOp(done_.at(n)));
-    uint64_t slots = 0;
-    for (UOp r : loops_of(end)) slots |= 1ull << range_slot(r);
-    home(slots)->stores.push_back(make(s->op, DType::none, src, s->arg));
+    home(slots_of(loops_of(end)))->stores.push_back(make(s->op, DType::none, src, s->arg));
   }
 
   void flatten(Block* root, std::vector<UOp>& out) {

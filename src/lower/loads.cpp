@@ -50,7 +50,7 @@ UOp insert_loads(UOp body) {
     if (n->is(Op::Fetch)) {  // anywhere is harmless
       if (g.idx->is(Op::Invalid)) g.idx = index(0);
       UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
-      done[n.get()] = make(Op::Fetch, DType::none, {at}).get();
+      done[n.get()] = make(Op::Fetch, DType::none, {at}, n->arg).get();
       continue;
     }
     UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});

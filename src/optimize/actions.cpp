@@ -21,7 +21,7 @@ static bool has_amount(Action::Kind kind) {
          kind == Action::Fetch;
 }
 static bool has_list(Action::Kind kind) {
-  return kind == Action::Order || kind == Action::Stage;
+  return kind == Action::Order || kind == Action::Stage || kind == Action::Fetch;
 }
 
 std::string to_string(const Action& a) {
@@ -62,7 +62,7 @@ std::vector<Action> parse_actions(std::string_view given) {
         a.over.push_back(~slot);
       }
     }
-    if (ok && has_list(a.kind)) ok = words.eof() && !a.over.empty();
+    if (ok && has_list(a.kind)) ok = words.eof() && (!a.over.empty() || a.kind == Action::Fetch);
     std::string rest;
     check(ok && !(words >> rest), "[actions] cannot read '", line,
           "'; write for example 'split 0 8 upcast'");

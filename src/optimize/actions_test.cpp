@@ -120,7 +120,7 @@ TEST_SUITE("actions") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
         "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; "
-        "fetch 1 0; split 4 16 lane";
+        "fetch 1 0; fetch 1 0 2; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1", "stage 1 2+", "order 2+3"})
@@ -556,9 +556,11 @@ TEST_SUITE("actions") {
     CHECK(reason("stage sum 0+1") == "sums have no ranges to join");
     CHECK(reason("stage 1 0+0") == "slot 0 twice");
     CHECK(reason("fetch 1 2") == "not a loop that all outputs stand in");
+    CHECK(reason("fetch 1 0 9") == "no such nest, or not right in the loops of outputs");
+    CHECK(reason("fetch 1 0 2 1") == "one nest at most");
     CHECK(reason("fetch 1 1") == "no read of 1 depends on all of these");
     CHECK(reason("fetch 2 1") == "what is read is not one stretch of memory");
-    CHECK(reason("fetch 1 0") == "2 to 32 lines for each round, not 1");
+    CHECK(reason("fetch 1 0") == "1 to 32 lines for each round, not 0.0625");
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));

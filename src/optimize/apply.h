@@ -53,7 +53,9 @@ UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* re
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 
-// What is read from a Param in dependence on all of these slots; empty: refused.
+// What is read from a Param in dependence on all of these slots; none: refused.
+std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused);
+// The same where it is one read; empty: refused.
 UOp only_read(UOp body, int param, uint64_t slots, std::string* refused);
 
 }  // namespace mote

@@ -11,19 +11,53 @@ namespace {
 
 constexpr int64_t kLineBytes = 64, kMostLines = 32;
 
+bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+
+std::vector<UOp> in_order(std::vector<UOp> loops) {
+  std::ranges::sort(loops, {}, nest_order);
+  return loops;
+}
+
 // The loops that all outputs stand in, outermost first; none: some stands in others.
 std::vector<UOp> loops_of_outputs(UOp body) {
   std::vector<UOp> loops;
-  auto is_loop = [](Node* r) { return r->op == Op::Range && !is_tile(range_role(UOp(r))); };
   for (Node* end : body->src()) {
+    if (!UOp(end)->src(0)->is(Op::Store)) continue;
     std::vector<UOp> around;
     for (Node* r : end->src())
-      if (is_loop(r)) around.emplace_back(r);
-    std::ranges::sort(around, {}, nest_order);
+      if (is_loop(UOp(r))) around.emplace_back(r);
+    around = in_order(around);
     if (end == body->src()[0]) loops = around;
     if (loops != around) return {};
   }
   return loops;
+}
+
+// The loops that a fold, or what fills a stage, stands in and those it runs over; none: it stands
+// in a loop that is not the outputs', or comes in blocks.
+std::vector<UOp> loops_of_nest(UOp nest, std::span<const UOp> outputs) {
+  std::vector<UOp> loops;
+  auto stands_in = [&](UOp r) { return (nest->ranges & slot_bit(r)) != 0; };
+  for (UOp r : open_ranges(nest))
+    if (is_loop(r) && !std::ranges::count(outputs, r)) return {};
+  for (Node* r : closed_ranges(nest))
+    if (range_role(UOp(r)) == Role::Block) return {};
+  for (size_t n = outputs.size(); n-- > 0;)
+    if (!loops.empty() || stands_in(outputs[n])) loops.push_back(outputs[n]);
+  for (Node* r : closed_ranges(nest))
+    if (is_loop(UOp(r))) loops.emplace_back(r);
+  return in_order(loops);
+}
+
+// The loops that the fetches stand in: the outputs', or those of the nest that runs over a slot.
+std::vector<UOp> loops_around(UOp body, std::span<const int> over) {
+  const std::vector<UOp> outputs = loops_of_outputs(body);
+  auto runs_over = [&](Node* r) { return range_slot(UOp(r)) == over[0]; };
+  if (over.empty() || std::ranges::count(outputs, over[0], range_slot)) return outputs;
+  for (UOp n : toposort(body))
+    if ((n->is(Op::Reduce) || n->is(Op::Stage)) && std::ranges::any_of(closed_ranges(n), runs_over))
+      return loops_of_nest(n, outputs);
+  return {};
 }
 
 // A part of memory: its first place and how many follow.
@@ -49,14 +83,31 @@ Stretch stretch_of(UOp position, std::span<const UOp> moved_by) {
   return {simplify(substitute(position, zeros)), size};
 }
 
-// What one position of a loop, the last of those around, reads.
+// What one position of a loop, the last of those around, reads. A gate may hide some of it, as it
+// does where loops go beyond the end of a row: no more than to the next position's part.
 Stretch stretch_read(UOp read, std::span<const UOp> around, const Ranges& ranges) {
-  const Gated place = split_gate(read->src(1));
-  if (!place.valid->is_const(1)) return {};
+  UOp position = split_gate(read->src(1)).idx;
   std::vector<UOp> inside;
   for (UOp r : ranges.all)
-    if ((ranges_in(place.idx) & slot_bit(r)) && !std::ranges::count(around, r)) inside.push_back(r);
-  return stretch_of(place.idx, inside);
+    if ((ranges_in(position) & slot_bit(r)) && !std::ranges::count(around, r)) inside.push_back(r);
+  Stretch part = stretch_of(position, inside);
+  const int64_t step = part.size ? stride_of(part.start, around.back()).value_or(0) : 0;
+  if (position != read->src(1) && step > 0) part.size = std::min(part.size, step);
+  return part;
+}
+
+// The stretch that is read, where all reads are of one; of size 0: refused.
+Stretch only_stretch(std::span<const UOp> reads, std::span<const UOp> around, const Ranges& ranges,
+                     std::string* refused) {
+  Stretch all;
+  for (UOp read : reads) {
+    const Stretch part = stretch_read(read, around, ranges);
+    if (!part.size) return refuse(refused, "what is read is not one stretch of memory"), Stretch();
+    if (all.size && (part.start != all.start || part.size != all.size))
+      return refuse(refused, "reads of several stretches of memory"), Stretch();
+    all = part;
+  }
+  return all;
 }
 
 // How often a nest is run through, and which time this is.
@@ -71,28 +122,36 @@ struct Rounds {
 }  // namespace
 
 UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  const std::vector<UOp> nest = loops_of_outputs(body);
+  if (a.over.size() > 1) return refuse(refused, "one nest at most");
+  const std::vector<UOp> nest = loops_around(body, a.over);
+  if (nest.empty()) return refuse(refused, "no such nest, or not right in the loops of outputs");
   const auto loop = std::ranges::find(nest, static_cast<int>(a.amount), range_slot);
   if (loop == nest.end()) return refuse(refused, "not a loop that all outputs stand in");
-  UOp read = only_read(body, a.slot, slot_bit(*loop), refused);
-  if (!read) return {};
-  const Stretch part = stretch_read(read, {nest.begin(), loop + 1}, ranges);
-  if (!part.size) return refuse(refused, "what is read is not one stretch of memory");
+  const std::vector<UOp> reads = reads_of(body, a.slot, slot_bit(*loop), refused);
+  if (reads.empty()) return {};
+  const Stretch part = only_stretch(reads, {nest.begin(), loop + 1}, ranges, refused);
+  if (!part.size) return {};
   const std::optional<int64_t> step = stride_of(part.start, *loop);
   const Rounds rounds({loop + 1, nest.end()});
   if (!step || !rounds.count) return refuse(refused, "steps or sizes that are not constant");
-  const int64_t line = kLineBytes / size_of(read->dtype), all = rounds.count * line;
+  const DType dtype = reads[0]->dtype;
+  const int64_t line = kLineBytes / size_of(dtype), all = rounds.count * line;
   const int64_t lines = (part.size + all - 1) / all;
-  if (lines < 2 || lines > kMostLines)
-    return refuse(refused, text("2 to ", kMostLines, " lines for each round, not ", lines));
+  if (2 * part.size <= all || lines > kMostLines)
+    return refuse(refused, text("1 to ", kMostLines, " lines for each round, not ",
+                                static_cast<double>(part.size) / static_cast<double>(all)));
   if (ranges.next_slot >= kMostRanges) return refuse(refused, "too many ranges");
 
   UOp of_round = range(ranges.next_slot, index(lines), Role::Upcast);
-  UOp next = part.start + *step + (rounds.number * lines + of_round) * line;
-  UOp place = make(Op::Index, read->dtype, {read->src(0), simplify(next)});
-  std::vector<UOp> end{make(Op::Fetch, DType::none, {place})};
+  UOp within = (lines > 1 ? rounds.number * lines + of_round : rounds.number) * line;
+  // The last line again and again costs nothing.
+  if (lines * all > part.size) within = binary(Op::Min, within, index(part.size - 1));
+  UOp place = make(Op::Index, dtype, {reads[0]->src(0), simplify(part.start + *step + within)});
+  // What several passes run over would drive out of the nearest cache what the present one needs.
+  const int64_t cache = reads.size() > 1 ? 1 : 0;
+  std::vector<UOp> end{make(Op::Fetch, DType::none, {place}, Arg::of(cache))};
   end.insert(end.end(), nest.begin(), nest.end());
-  end.push_back(of_round);
+  if (lines > 1) end.push_back(of_round);
   std::vector<UOp> effects(body->src().begin(), body->src().end());
   effects.push_back(make(Op::End, DType::none, end));
   return make(Op::Sink, DType::none, effects, body->arg);

@@ -27,6 +27,7 @@ class Chooser : Sketch {
     stream_stores();
     choose_thread();
     for (const Action& a : last) act(a);
+    fetch_rows(*this);
     return std::move(actions);
   }
 
@@ -233,7 +234,7 @@ class Chooser : Sketch {
     return true;
   }
 
-  // Outputs that no cache holds.
+  // Outputs that the caches do not hold until they are read.
   void stream_stores() {
     std::vector<int> large;
     for (Node* end : body->src()) {

@@ -94,10 +94,16 @@ class Candidates {
     if (sum) add_stages(Action::kSum, sum);
   }
 
+  // In the outputs' nest, and in that of each fold.
   void add_fetches(UOp read) {
-    for (UOp r : open_ranges(read))
-      if (!is_tile(range_role(r)) && range_role(r) != Role::Reduce)
-        out_.push_back({Action::Fetch, static_cast<int>(read->src(0)->ints(0)), range_slot(r)});
+    const int memory = static_cast<int>(read->src(0)->ints(0));
+    for (UOp r : open_ranges(read)) {
+      if (is_tile(range_role(r)) || range_role(r) == Role::Reduce) continue;
+      out_.push_back({Action::Fetch, memory, range_slot(r)});
+      for (UOp k : ranges_.all)
+        if (range_role(k) == Role::Reduce)
+          out_.push_back({Action::Fetch, memory, range_slot(r), Role::Loop, {range_slot(k)}});
+    }
   }
 
   static int64_t stored_to(UOp store) { return store->src(0)->src(0)->ints(0); }
@@ -215,8 +221,10 @@ class Neighbours {
         gone |= slot >= lo && slot < hi;
         if (slot >= hi) slot -= hi - lo;
       };
-      if (a.kind != Action::Stage && a.kind != Action::Stream) move(a.slot);
-      if (a.kind == Action::Merge) move(a.amount);
+      const bool of_memory =
+          a.kind == Action::Stage || a.kind == Action::Stream || a.kind == Action::Fetch;
+      if (!of_memory) move(a.slot);
+      if (a.kind == Action::Merge || a.kind == Action::Fetch) move(a.amount);
       for (int& slot : a.over) {
         int plain = slot < 0 ? ~slot : slot;  // joined to the one before, or not
         move(plain);

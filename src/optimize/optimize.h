@@ -17,7 +17,8 @@
 //   stream 0             stores to Param 0 go past the caches
 //   fetch 1 0            what the next position of slot 0 reads of Param 1, one stretch of memory,
 //                        is asked for while this one is worked on, a part in each round of the
-//                        loops inside
+//                        loops inside that the outputs stand in
+//   fetch 1 0 2          the same, in each round of the fold over slot 2
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
@@ -51,7 +52,8 @@ struct Action {
   int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
                                // of Fetch: the loop's
   Role role = Role::Loop;      // of Split: the inner range's
-  std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest
+  std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest; of
+                               // Fetch a slot of the fold that it stands in, none: the outputs'
   bool operator==(const Action&) const = default;
 };
 std::string to_string(const Action& a);

@@ -62,4 +62,7 @@ void order_reduces(Sketch& sketch, bool longest_inside);
 // False: the kernel is something else and stays as it is.
 bool tile_contraction(Sketch& sketch);
 
+// Of rows that are worked on in several passes the next one is asked for ahead.
+void fetch_rows(Sketch& sketch);
+
 }  // namespace mote

@@ -192,20 +192,24 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
 
 }  // namespace
 
-UOp only_read(UOp body, int param, uint64_t slots, std::string* refused) {
+std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused) {
   const std::vector<UOp> order = toposort(body);
   const Users users(order);
-  UOp read;
+  std::vector<UOp> reads;
+  auto no = [&](std::string why) { return refuse(refused, std::move(why)), std::vector<UOp>(); };
   for (UOp n : order) {
     if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
-    if (is_place(n, Op::Store, users))
-      return refuse(refused, "the memory is written by this kernel");
-    if (is_place(n, Op::Fetch, users)) return refuse(refused, "it is fetched ahead");
-    if ((n->ranges & slots) != slots) continue;
-    if (read) return refuse(refused, text("several reads of ", param));
-    read = n;
+    if (is_place(n, Op::Store, users)) return no("the memory is written by this kernel");
+    if (is_place(n, Op::Fetch, users)) return no("it is fetched ahead");
+    if ((n->ranges & slots) == slots) reads.push_back(n);
   }
-  return read ? read : refuse(refused, text("no read of ", param, " depends on all of these"));
+  return reads.empty() ? no(text("no read of ", param, " depends on all of these")) : reads;
+}
+
+UOp only_read(UOp body, int param, uint64_t slots, std::string* refused) {
+  const std::vector<UOp> reads = reads_of(body, param, slots, refused);
+  if (reads.size() > 1) return refuse(refused, text("several reads of ", param));
+  return reads.empty() ? UOp() : reads[0];
 }
 
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {

@@ -427,7 +427,7 @@ class Expander {
     const TileAccess a = access(u, u->src(0), {});
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
-    do writer_.fetch(place(a, at, 0, addresses));
+    do writer_.fetch(place(a, at, 0, addresses), u->arg.i == 0);
     while (tiles_.advance(tiles_.of(u), at));
   }
 

@@ -68,7 +68,7 @@ class Writer {
   virtual std::string address(int slot, DType dtype, const Value& position) = 0;
   virtual Value load(const Place& place, int lanes, const Value* gate) = 0;
   virtual void store(const Place& place, const Value& value, const Value* gate) = 0;
-  virtual void fetch(const Place& place) = 0;  // its line into the nearest cache
+  virtual void fetch(const Place& place, bool nearest) = 0;  // its line into a cache
 };
 
 void expand(const Program& program, Writer& writer);

@@ -171,6 +171,26 @@ TEST_SUITE("lowered") {
     CHECK(render_c(p, cpu_target()).find("__builtin_prefetch") != std::string::npos);
   }
 
+  TEST_CASE("rows in two passes, the next one fetched ahead in either of them") {
+    auto build = [] {
+      UOp i = range(0, index(4), Role::Loop), j = range(1, index(72), Role::Loop),
+          k = range(2, index(72), Role::Reduce), x = param(1, DType::f32, 4 * 72);
+      UOp value = read(x, i * 72 + j) * sum(read(x, i * 72 + k), {k});
+      return kernel(param(0, DType::f32, 4 * 72), i * 72 + j, value, {i, j});
+    };
+    const char* in_fold = "split 1 8 lane; split 2 16 lane; fetch 1 0 2";
+    check_kernel(build, {"split 1 16 lane; split 2 8 lane; fetch 1 0", in_fold,
+                         "split 2 12 upcast; fetch 1 0 2; thread 0",
+                         "split 2 12 reduce; split 3 12 upcast; fetch 1 0 2; split 2 4 upcast",
+                         "split 1 24 upcast; fetch 1 0; split 0 2 loop; order 5 1"});
+
+    Arena memory;
+    ArenaScope scope(memory);
+    const Program p = lower(apply_all(build(), parse_actions(in_fold)), cpu_target());
+    CHECK(render_llvm(p, cpu_target()).find("i32 0, i32 2, i32 1)") != std::string::npos);
+    CHECK(render_c(p, cpu_target()).find(", 0, 2);") != std::string::npos);
+  }
+
   TEST_CASE("a matmul whose right side lies across: packed by shuffles") {
     check_kernel(
         [] {

@@ -269,8 +269,8 @@ class CWriter : public Writer {
            ") = ", v.text, ";");
   }
 
-  void fetch(const Place& place) override {
-    line("__builtin_prefetch(", place.address, " + ", place.offset, ");");
+  void fetch(const Place& place, bool nearest) override {
+    line("__builtin_prefetch(", place.address, " + ", place.offset, nearest ? "" : ", 0, 2", ");");
   }
 
   std::string function(const std::string& name) const {

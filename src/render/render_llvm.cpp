@@ -309,9 +309,10 @@ class LlvmWriter : public Writer {
     }
   }
 
-  void fetch(const Place& place) override {
+  void fetch(const Place& place, bool nearest) override {
     declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)");
-    line("call void @llvm.prefetch.p0(ptr ", moved(place), ", i32 0, i32 3, i32 1)");
+    line("call void @llvm.prefetch.p0(ptr ", moved(place), ", i32 0, i32 ", nearest ? 3 : 2,
+         ", i32 1)");
   }
 
   std::string function(const std::string& name, int vector_bytes) const {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "base/cgroup.h"
 #include "base/threads.h"
@@ -49,6 +50,7 @@ void read_caches(CpuInfo& info) {
     if (level == "1") info.l1d_bytes = bytes;
     if (level == "2") info.l2_bytes = bytes;
     if (level == "3") info.l3_bytes = bytes;
+    if (level == "3") info.l3_cores = count_listed(first_word(folder + "shared_cpu_list"));
     const int64_t line = parse_size(first_word(folder + "coherency_line_size"));
     if (line > 0) info.line_bytes = static_cast<int>(line);
   }
@@ -83,6 +85,27 @@ int64_t memory() {
 }
 
 }  // namespace
+
+int count_listed(const std::string& text) {
+  int count = 0;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t dash = part.find('-');
+    const int64_t first = parse_size(part), last = parse_size(part.substr(dash + 1));
+    count += static_cast<int>(std::max<int64_t>(last - first, 0) + 1);
+  }
+  return std::max(count, 1);
+}
+
+// An even part for each core, within bounds: cores are seldom all busy, and a virtual machine shows
+// the cache of a host that has more of them.
+int64_t cache_share(const CpuInfo& info, int threads) {
+  constexpr int64_t kLeast = 4, kMost = 16;
+  const int64_t even = info.l3_bytes / info.l3_cores;
+  const int64_t of_one = std::clamp(even, kLeast * info.l2_bytes, kMost * info.l2_bytes);
+  const int caches = (threads + info.l3_cores - 1) / info.l3_cores;
+  return std::max(info.l2_bytes, std::min(of_one * threads, info.l3_bytes * caches));
+}
 
 const CpuInfo& cpu_info() {
   static const CpuInfo info = [] {

@@ -12,6 +12,7 @@ struct CpuInfo {
   int64_t l1d_bytes = 0;  // as one core sees it; if unknown, a guess
   int64_t l2_bytes = 0;   // likewise
   int64_t l3_bytes = 0;   // 0: there is none
+  int l3_cores = 1;       // that share it, as far as this machine shows them
   int line_bytes = 64;
   int vector_bytes = 16;  // widest usable vector register: SSE2 and NEON 16, AVX2 32, AVX-512 64
   int vector_registers = 16;  // how many of them
@@ -23,5 +24,10 @@ struct CpuInfo {
 
 // Threads: any. Never throws once the first call has returned.
 const CpuInfo& cpu_info();
+
+// What so many threads may count on of the last cache.
+int64_t cache_share(const CpuInfo& info, int threads);
+// How many numbers "0-3,8" lists.
+int count_listed(const std::string& text);
 
 }  // namespace mote
