@@ -20,6 +20,7 @@ struct Target {
   bool fuses_itself = false;   // the compiler behind fuses products and sums as it likes
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int streams = 4;             // places that main memory is best read from at once
+  int64_t ahead_bytes = 0;     // how far ahead a stream is asked for; 0: it comes by itself
   int64_t cache_bytes = 8 << 20;  // what these threads may count on of the last cache
   int max_buffers = 64;        // arguments of one kernel
   int max_ops = 1000;          // size of one kernel's expression

@@ -13,12 +13,13 @@ namespace mote {
 
 static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
                                              "block",  "skip",  "stream", "stage",
-                                             "strip",  "bound", "divide", "fetch"};
+                                             "strip",  "bound", "divide", "fetch",
+                                             "ahead"};
 static_assert(std::size(kind_names) == Action::kKinds);
 
 static bool has_amount(Action::Kind kind) {
   return kind == Action::Split || kind == Action::Merge || kind == Action::Strip ||
-         kind == Action::Fetch;
+         kind == Action::Fetch || kind == Action::Ahead;
 }
 static bool has_list(Action::Kind kind) {
   return kind == Action::Order || kind == Action::Stage || kind == Action::Fetch;
@@ -401,6 +402,7 @@ UOp changed(UOp body, const Action& a, std::string* refused) {
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
   if (a.kind == Action::Fetch) return apply_fetch(body, a, ranges, refused);
+  if (a.kind == Action::Ahead) return apply_ahead(body, a, refused);
   UOp r = ranges.find(a.slot);
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Bound) return apply_bound(body, r, refused);

@@ -120,7 +120,7 @@ TEST_SUITE("actions") {
     const char* text =
         "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
         "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; "
-        "fetch 1 0; fetch 1 0 2; split 4 16 lane";
+        "fetch 1 0; fetch 1 0 2; ahead 1 4096; split 4 16 lane";
     CHECK(to_string(parse_actions(text)) == text);
     for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
                             "thread 0 1", "stage 1 2+", "order 2+3"})

@@ -52,6 +52,7 @@ UOp apply_divide(UOp body, UOp r, std::string* refused);
 UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+UOp apply_ahead(UOp body, const Action& a, std::string* refused);
 
 // What is read from a Param in dependence on all of these slots; none: refused.
 std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused);

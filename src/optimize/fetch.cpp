@@ -1,4 +1,5 @@
-// Fetching: what the next position of a loop reads is asked for while this one is worked on.
+// Fetching: what is read later is asked for now, all that the next position of a loop reads, or what
+// lies ahead in a stream.
 #include <algorithm>
 
 #include "algebra/algebra.h"
@@ -119,6 +120,12 @@ struct Rounds {
   }
 };
 
+UOp with_effect(UOp body, UOp effect) {
+  std::vector<UOp> effects(body->src().begin(), body->src().end());
+  effects.push_back(effect);
+  return make(Op::Sink, DType::none, effects, body->arg);
+}
+
 }  // namespace
 
 UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
@@ -152,9 +159,31 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   std::vector<UOp> end{make(Op::Fetch, DType::none, {place}, Arg::of(cache))};
   end.insert(end.end(), nest.begin(), nest.end());
   if (lines > 1) end.push_back(of_round);
-  std::vector<UOp> effects(body->src().begin(), body->src().end());
-  effects.push_back(make(Op::End, DType::none, end));
-  return make(Op::Sink, DType::none, effects, body->arg);
+  return with_effect(body, make(Op::End, DType::none, end));
+}
+
+UOp apply_ahead(UOp body, const Action& a, std::string* refused) {
+  UOp read = only_read(body, a.slot, 0, refused);
+  if (!read) return {};
+  const int64_t element = size_of(read->dtype);
+  UOp place = split_gate(read->src(1)).idx;
+  std::vector<UOp> around;
+  int64_t vector = 0;
+  for (UOp r : open_ranges(place)) {
+    if (range_role(r) != Role::Lane) {
+      around.push_back(r);
+      continue;
+    }
+    if (stride_of(place, r) == 1) vector = most_positions(r) * element;
+    std::pair<UOp, UOp> first[] = {{r, index(0)}};
+    place = substitute(place, first);
+  }
+  if (vector < kLineBytes) return refuse(refused, "read by less than lines of memory");
+  if (a.amount < kLineBytes || a.amount % element)
+    return refuse(refused, text("some lines ahead, not ", a.amount, " bytes"));
+  UOp at = make(Op::Index, read->dtype, {read->src(0), simplify(place + a.amount / element)});
+  around.insert(around.begin(), make(Op::Fetch, DType::none, {at}, Arg::of(int64_t{1})));
+  return with_effect(body, make(Op::End, DType::none, around));
 }
 
 }  // namespace mote

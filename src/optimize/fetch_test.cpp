@@ -221,6 +221,53 @@ TEST_SUITE("actions") {
     CHECK(is_near("split 2 16 lane; split 1 16 lane; fetch 5 0; thread 0"));
   }
 
+  UOp sum_of_rows(const Rows& r, UOp value) {
+    UOp over[] = {r.k};
+    UOp place = at(param(0, DType::f32, r.count), r.i);
+    UOp store = make(Op::Store, DType::none, {place, reduce_over(Op::Add, value, over)});
+    return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, r.i})},
+                Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("streams are asked for ahead where the processor does not do so by itself") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = described();
+    const Rows large{2048, 8192}, near{64, 8192};
+    auto last = [&](UOp body) { return last_action(body, target); };
+    CHECK(last(sum_of_rows(large, large.read(large.k))) == "split 2 4 upcast");
+    target.ahead_bytes = 8192;
+    CHECK(last(sum_of_rows(large, large.read(large.k))) == "ahead 1 8192");
+    CHECK(last(sum_of_rows(near, near.read(near.k))) == "split 2 4 upcast");
+    // Loads are waited for beside other work, or the row is fetched as a whole.
+    UOp weight = at(param(2, DType::f32, 8192), large.k);
+    CHECK(!last(sum_of_rows(large, large.read(large.k) * weight)).starts_with("ahead"));
+    CHECK(last(softmax(2048, 8192)) == "fetch 1 0 2");
+  }
+
+  TEST_CASE("each line that is read is asked for so many bytes ahead, in the same loop") {
+    Arena arena;
+    ArenaScope scope(arena);
+    const Rows r{4, 512};
+    UOp body = sum_of_rows(r, r.read(r.k));
+    UOp ahead = apply_all(body, parse_actions("split 2 16 lane; split 2 4 upcast; ahead 1 4096"));
+    REQUIRE(ahead);
+    REQUIRE(fetches(ahead).size() == 1);
+    std::vector<int64_t> found = places(fetches(ahead)[0]->src(0)->src(1)), wanted;
+    for (int64_t line = 0; line < 4 * 512; line += 16) wanted.push_back(line + 1024);
+    std::ranges::sort(found);
+    CHECK(found == wanted);
+    CHECK(fetches(lower(ahead, described()).linear).size() == 1);
+
+    std::string refused;
+    CHECK(!apply(body, parse_actions("ahead 1 4096")[0], &refused));
+    CHECK(refused == "read by less than lines of memory");
+    CHECK(!apply(body, parse_actions("ahead 2 4096")[0], &refused));
+    body = apply(body, parse_actions("split 2 16 lane")[0]);
+    CHECK(!apply(body, parse_actions("ahead 1 32")[0], &refused));
+    CHECK(refused == "some lines ahead, not 32 bytes");
+  }
+
   TEST_CASE("fetches stand in the loop of the fold, or nowhere") {
     Arena arena;
     ArenaScope scope(arena);

@@ -28,6 +28,7 @@ class Chooser : Sketch {
     choose_thread();
     for (const Action& a : last) act(a);
     fetch_rows(*this);
+    ask_ahead();
     return std::move(actions);
   }
 
@@ -232,6 +233,19 @@ class Chooser : Sketch {
     }
     take(trial);
     return true;
+  }
+
+  // Where nothing else is folded than what no cache holds, each element once.
+  void ask_ahead() {
+    auto is_read = [](const Access& a) { return !a.store && a.nest; };
+    const auto a = std::ranges::find_if(accesses, is_read);
+    if (!target.ahead_bytes || std::ranges::count_if(accesses, is_read) != 1) return;
+    if (!a->memory->is(Op::Param)) return;
+    if (a->memory->ints(1) * size_of(a->dtype()) <= target.cache_bytes) return;
+    for (const std::vector<UOp>& list : {outputs, reduces})
+      for (UOp r : list)
+        if (!a->depends_on(r)) return;
+    act({Action::Ahead, static_cast<int>(a->memory->ints(0)), target.ahead_bytes});
   }
 
   // Outputs that the caches do not hold until they are read.

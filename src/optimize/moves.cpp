@@ -97,6 +97,7 @@ class Candidates {
   // In the outputs' nest, and in that of each fold.
   void add_fetches(UOp read) {
     const int memory = static_cast<int>(read->src(0)->ints(0));
+    out_.push_back({Action::Ahead, memory, 4096});
     for (UOp r : open_ranges(read)) {
       if (is_tile(range_role(r)) || range_role(r) == Role::Reduce) continue;
       out_.push_back({Action::Fetch, memory, range_slot(r)});
@@ -222,7 +223,8 @@ class Neighbours {
         if (slot >= hi) slot -= hi - lo;
       };
       const bool of_memory =
-          a.kind == Action::Stage || a.kind == Action::Stream || a.kind == Action::Fetch;
+          a.kind == Action::Stage || a.kind == Action::Stream || a.kind == Action::Fetch ||
+          a.kind == Action::Ahead;
       if (!of_memory) move(a.slot);
       if (a.kind == Action::Merge || a.kind == Action::Fetch) move(a.amount);
       for (int& slot : a.over) {

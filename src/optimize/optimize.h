@@ -19,6 +19,7 @@
 //                        is asked for while this one is worked on, a part in each round of the
 //                        loops inside that the outputs stand in
 //   fetch 1 0 2          the same, in each round of the fold over slot 2
+//   ahead 1 4096         what is read of Param 1 is asked for so many bytes before it is its turn
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
@@ -44,11 +45,12 @@ namespace mote {
 
 struct Action {
   enum Kind : uint8_t {
-    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide, Fetch
+    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide, Fetch,
+    Ahead
   } kind = Split;
-  static constexpr int kKinds = Fetch + 1;
+  static constexpr int kKinds = Ahead + 1;
   static constexpr int kSum = -1;
-  int slot = 0;                // of Stage, Stream, Fetch: the Param's, of Stage also kSum
+  int slot = 0;                // of Stage, Stream, Fetch, Ahead: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
                                // of Fetch: the loop's
   Role role = Role::Loop;      // of Split: the inner range's

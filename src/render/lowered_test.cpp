@@ -133,7 +133,8 @@ TEST_SUITE("lowered") {
           UOp a = read(param(1, DType::f32, 24 * 45), i * 45 + k);
           return kernel(param(0, DType::f32, 24), i, sum(a, {k}), {i});
         },
-        {"split 0 8 lane", "split 1 8 lane", "split 1 5 unroll; split 0 4 upcast"});
+        {"split 0 8 lane", "split 1 8 lane", "split 1 5 unroll; split 0 4 upcast",
+         "split 1 16 lane; ahead 1 256", "split 1 16 lane; split 0 4 upcast; ahead 1 4096"});
   }
 
   TEST_CASE("a matmul in tiles") {

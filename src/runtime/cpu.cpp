@@ -170,6 +170,7 @@ Target cpu_target() {
   t.fma = info.fma;
   t.l1_bytes = info.l1d_bytes;
   t.l2_bytes = info.l2_bytes;
+  t.ahead_bytes = info.ahead_bytes;
   t.cache_bytes = cache_share(info, t.threads);
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);

@@ -14,6 +14,7 @@ struct CpuInfo {
   int64_t l3_bytes = 0;   // 0: there is none
   int l3_cores = 1;       // that share it, as far as this machine shows them
   int line_bytes = 64;
+  int64_t ahead_bytes = 0;  // how far ahead streams of memory should be asked for; 0: not at all
   int vector_bytes = 16;  // widest usable vector register: SSE2 and NEON 16, AVX2 32, AVX-512 64
   int vector_registers = 16;  // how many of them
   bool fma = false;
