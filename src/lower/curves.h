@@ -24,6 +24,8 @@ struct Real {
   UOp fused(UOp a, UOp b, UOp c) const;
   // c[0] + c[1] x + c[2] x^2 + ...
   UOp polynomial(UOp x, Coefficients c) const;
+  // The same where x^2 is at hand: two chains of half the length, in as many steps.
+  UOp polynomial(UOp x, UOp square, Coefficients c) const;
   UOp precise_polynomial(UOp x, Coefficients c) const;  // its last two steps fused
   UOp as_bits(UOp x) const { return make(Op::Bitcast, bits, {x}); }
   UOp as_float(UOp b) const { return make(Op::Bitcast, type, {b}); }

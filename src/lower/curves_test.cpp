@@ -74,8 +74,8 @@ std::vector<T> edges() {
                    T(M_LN2),
                    T(M_SQRT2),
                    T(M_SQRT1_2),
-                   T(0.93),
-                   T(0.6),
+                   T(0.978),
+                   T(0.975),
                    T(9.5),
                    T(20),
                    4,
@@ -90,7 +90,8 @@ std::vector<T> edges() {
                    T(-87.3365),
                    T(-745.1332),
                    T(-708.3964)};
-  for (int i = -1080; i <= 1024; ++i) v.push_back(std::ldexp(T(1), i));
+  for (int i = -1080; i <= 1024; ++i)
+    for (T mantissa : {T(1), T(2) / 3, T(M_SQRT1_2)}) v.push_back(std::ldexp(mantissa, i));
   for (int i = 1; i < 2000; ++i) v.push_back(T(i) * T(0.5));
   for (int i = 1; i < 2000; ++i) v.push_back(T(i) * T(M_PI_4));
   std::vector<T> all;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <sstream>
 
 #include "ir/print.h"
 #include "lower/lower.h"
@@ -110,6 +111,33 @@ void check_kernel(const std::function<UOp()>& build, std::vector<const char*> li
       check_object(llvm_compile(render_llvm(p, cpu_target()), host_cpu_target()));
     if (c_compiler_available()) check_object(c_compile(render_c(p, cpu_target())));
   }
+}
+
+// The first stretch of assembly without labels and jumps that multiplies and adds.
+std::string first_arithmetic(const std::string& assembly) {
+  std::istringstream lines(assembly);
+  std::string block;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("\t") || line.starts_with("\tj")) {
+      if (block.find("\tvfm") != std::string::npos) return block;
+      block.clear();
+    }
+    block += line + "\n";
+  }
+  return block;
+}
+
+// Those that move nothing but compute.
+int vector_instructions(const std::string& block) {
+  std::istringstream lines(block);
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool moves = line.starts_with("\tvmov") && line.find("{%k") == std::string::npos;
+    const bool spreads = line.starts_with("\tvbroadcast") || line.starts_with("\tvpbroadcast");
+    count += line.starts_with("\tkortest") ||
+             (line.find("%zmm") != std::string::npos && !moves && !spreads);
+  }
+  return count;
 }
 
 }  // namespace
@@ -352,4 +380,29 @@ TEST_SUITE("lowered") {
         {"split 1 4 lane", "split 0 8 lane", "split 0 16 lane; split 1 5 unroll",
          "split 0 2 upcast; split 1 4 lane"});
   }
+
+#if defined(__x86_64__)
+  // Two units run all instructions on such vectors, so that their number is the time of a curve.
+  TEST_CASE("curves are few vector instructions") {
+    if (!llvm_available()) return;
+    const std::pair<Op, int> most[] = {{Op::Exp, 19}, {Op::Log, 18}, {Op::Tanh, 21}};
+    for (auto [op, bound] : most) {
+      Arena memory;
+      ArenaScope scope(memory);
+      UOp i = range(0, index(4096), Role::Loop);
+      UOp value = make(op, DType::f32, {read(param(1, DType::f32, 4096), i)});
+      UOp body = kernel(param(0, DType::f32, 4096), i, value, {i});
+      for (const Action& action : parse_actions("split 0 16 lane")) body = apply(body, action);
+      CpuTarget avx512 = host_cpu_target();
+      avx512.cpu = "icelake-server";
+      avx512.features.clear();
+      const Program p = lower(body, cpu_target());
+      const std::string block =
+          first_arithmetic(llvm_assembly(render_llvm(p, cpu_target()), avx512));
+      INFO(block);
+      CHECK(vector_instructions(block) <= bound);
+      CHECK(vector_instructions(block) > bound / 2);
+    }
+  }
+#endif
 }
