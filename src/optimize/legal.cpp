@@ -138,11 +138,21 @@ std::string broken_law(UOp body) {
   return "";
 }
 
+// The factors of a product that is written out, all at once, stand in one place of memory.
+static bool multiplies_kept(UOp n) {
+  if (!n->is(Op::Reduce) || n->ints(0) != static_cast<int64_t>(Op::Mul)) return false;
+  uint64_t over = 0;
+  for (Node* r : closed_ranges(n)) over |= slot_bit(UOp(r));
+  const std::vector<UOp> below = toposort(n->src(0));
+  return std::ranges::any_of(below, [&](UOp s) { return s->is(Op::Stage) && (s->ranges & over); });
+}
+
 bool runs_on(UOp body, const Target& target) {
   int memories = 0;
   for (UOp n : toposort(body)) {
     memories += n->is(Op::Param) || n->is(Op::Stage);
-    if (!target.has(n->dtype) && !blocks_of(n).empty()) return false;
+    if (target.has(n->dtype)) continue;
+    if (!blocks_of(n).empty() || multiplies_kept(n)) return false;
   }
   return memories <= target.max_buffers;
 }

@@ -117,6 +117,27 @@ TEST_CASE("actions: sums that are rounded or made of parts do not wait between b
   }
 }
 
+// A product in words is written out, so nothing may be kept for each of its factors.
+TEST_CASE("actions: factors of a product in words are not kept") {
+  Arena arena;
+  ArenaScope scope(arena);
+  Target target, without;
+  without.dtypes &= ~(uint32_t{1} << static_cast<int>(DType::i64));
+  UOp i = range(0, index(5), Role::Loop), k = range(1, index(3), Role::Reduce);
+  UOp over[] = {k};
+  UOp read = make(Op::Index, DType::i64, {param(1, DType::i64, 15), k * 5 + i});
+  UOp place = make(Op::Index, DType::i64, {param(0, DType::i64, 5), i});
+  UOp store = make(Op::Store, DType::none, {place, reduce_over(Op::Mul, read, over)});
+  UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                  Arg::of(intern_arg({})));
+  for (const auto& [list, kept_for_each] : {std::pair("stage 1 0", true), {"stage 1 1 0", false}}) {
+    UOp kept = apply_all(body, parse_actions(list));
+    REQUIRE(kept);
+    CHECK(runs_on(kept, target));
+    CHECK(runs_on(kept, without) == !kept_for_each);
+  }
+}
+
 TEST_CASE("actions: no list is drawn that keeps more memories than a kernel may have") {
   Arena arena;
   ArenaScope scope(arena);

@@ -24,7 +24,7 @@ Footprint footprint(UOp body);
 
 // Whether a target can run it, which apply() does not know: what is kept is an argument of the
 // kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
-// could wait in memory between blocks.
+// could wait in memory between blocks; the factors of a product are all there at once.
 bool runs_on(UOp body, const Target& target);
 
 // A legal list of at most `most` actions; equal for equal kernels, targets and seeds. A longer one
