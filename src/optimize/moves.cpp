@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kCuts[] = {2,  3,  4,  5,  6,  7,   8,   10,  12,  14,  16, 20,
                              24, 28, 32, 48, 64, 96,  128, 192, 256, 384, 512};
 constexpr int64_t kLargestTile = 32;
+constexpr int64_t kAhead = 4096;  // bytes
 
 bool is_plain(UOp r) { return range_role(r) == Role::Loop || range_role(r) == Role::Reduce; }
 
@@ -97,7 +98,7 @@ class Candidates {
   // In the outputs' nest, and in that of each fold.
   void add_fetches(UOp read) {
     const int memory = static_cast<int>(read->src(0)->ints(0));
-    out_.push_back({Action::Ahead, memory, 4096});
+    out_.push_back({Action::Ahead, memory, kAhead});
     for (UOp r : open_ranges(read)) {
       if (is_tile(range_role(r)) || range_role(r) == Role::Reduce) continue;
       out_.push_back({Action::Fetch, memory, range_slot(r)});
