@@ -70,7 +70,8 @@ TEST_SUITE("same bits") {
       print_bits(name.c_str(), sums_into(results));
     }
     for (auto [m, k, n] : {std::array<int64_t, 3>{333, 257, 129}, {1000, 777, 333}, {65, 2049, 7},
-                           {7, 3000, 700}, {4, 4096, 4}, {600, 64, 600}, {31, 31, 31}}) {
+                           {7, 3000, 700}, {4, 4096, 4}, {600, 64, 600}, {31, 31, 31}, {30, 8, 1000}, {4, 7, 299},
+                           {16, 4, 3000}, {22, 13, 51}}) {
       Tensor a = values({m, k}), b = values({k, n}), at = values({k, m}), bt = values({n, k});
       const std::string name = "matmul " + std::to_string(m) + "x" + std::to_string(k);
       print_bits(name.c_str(), {matmul(a, b), matmul(at.t(), b), matmul(a, bt.t()),

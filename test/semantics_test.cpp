@@ -191,6 +191,15 @@ TEST_SUITE("semantics") {
       }
   }
 
+  TEST_CASE("log1p keeps the sign of zero") {
+    for (const char* device : devices) {
+      const std::vector<float> got = vec(std::vector<float>{-0.0f, 0.0f}, device).log1p()
+                                         .to_vector<float>();
+      CHECK((got[0] == 0 && std::signbit(got[0])));
+      CHECK((got[1] == 0 && !std::signbit(got[1])));
+    }
+  }
+
   // Kernels look for NaNs in several values at once: wherever one is, the result is NaN, and only
   // there.
   TEST_CASE("largest and smallest: a NaN anywhere") {

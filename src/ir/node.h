@@ -126,6 +126,8 @@ enum class Role : uint8_t {
 const char* name(Role role);
 bool parse_role(std::string_view text, Role* role);
 inline int range_slot(UOp r) { return static_cast<int>(r->ints(0)); }
+// The range alone; its `ranges` are also those that its extent depends on.
+inline uint64_t slot_bit(UOp r) { return uint64_t{1} << range_slot(r); }
 inline Role range_role(UOp r) { return static_cast<Role>(r->ints(1)); }
 
 // Memory spaces of Param, Stage and Reg.

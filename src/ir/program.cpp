@@ -51,7 +51,7 @@ void add_loops(UOp n, std::vector<UOp>& nest) {
 UOp misplaced_in(std::span<const UOp> nest) {
   for (UOp r : nest)
     for (UOp other : nest)
-      if ((r->src(0)->ranges >> range_slot(other) & 1) && nest_order(other) >= nest_order(r))
+      if ((r->src(0)->ranges & slot_bit(other)) && nest_order(other) >= nest_order(r))
         return r;
   return {};
 }
@@ -64,7 +64,7 @@ UOp misplaced_loop(UOp root) {
   for (UOp n : order) {
     if (!n->is(Op::Range)) continue;
     needed |= n->src(0)->ranges;
-    if (is_tile(range_role(n))) tiles |= uint64_t{1} << range_slot(n);
+    if (is_tile(range_role(n))) tiles |= slot_bit(n);
   }
   if (!needed) return {};
   std::vector<UOp> outputs, nest;

@@ -137,7 +137,7 @@ class WordSplitter {
   UOp run(UOp body) {
     std::vector<UOp> order = toposort(body);
     for (UOp n : order) {
-      if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
+      if (n->is(Op::Range)) slots_ |= slot_bit(n);
       grow_far(n);
     }
     for (UOp n : order) {

@@ -100,7 +100,7 @@ class Linearizer {
       const std::unordered_set<const Node*> outputs(body_->src().begin(), body_->src().end());
       std::vector<UOp> order = toposort(body_);
       for (UOp n : order)
-        if (n->is(Op::Range)) used |= 1ull << range_slot(n);
+        if (n->is(Op::Range)) used |= slot_bit(n);
       std::vector<UOp> seen;
       for (UOp n : order) {
         if (!is_nest(n) || outputs.count(n.get())) continue;
@@ -157,7 +157,7 @@ class Linearizer {
     b->parent = parent;
     b->depth = parent->depth + 1;
     by_slot_[range_slot(range)] = b;
-    loop_slots_ |= 1ull << range_slot(range);
+    loop_slots_ |= slot_bit(range);
     return b;
   }
 
@@ -210,7 +210,7 @@ class Linearizer {
 
   static uint64_t slots_of(std::span<const UOp> loops) {
     uint64_t slots = 0;
-    for (UOp r : loops) slots |= uint64_t{1} << range_slot(r);
+    for (UOp r : loops) slots |= slot_bit(r);
     return slots;
   }
 
@@ -240,7 +240,7 @@ class Linearizer {
   // What depends on fewer loops than the choice is computed outside of them, once.
   void find_branches() {
     for (UOp n : toposort(body_))
-      if (n->is(Op::Range)) slots_ |= uint64_t{1} << range_slot(n);
+      if (n->is(Op::Range)) slots_ |= slot_bit(n);
     int left = kSlots - std::popcount(slots_);
     for (const RareBranch& g : find_guards(body_)) {
       if (left-- == 0) return;

@@ -10,8 +10,8 @@
 //   End(effect, range)         closes that loop
 //   Alu, Load, Reduce          define a value
 //   Store(place, value[, gate])  writes; place is Index(memory, position) or a Reg
-//   Fetch(place)               asks for what will be read; the position may be anywhere. It stands in
-//                              loops of others: where there are none, it is left out
+//   Fetch(place)               asks for what will be read; the position may be anywhere. It stands
+//                              in loops of others: where there are none, it is left out
 //
 // Const, Var, Param, Index, Reg, After and tile Ranges stand inside statements as operands only.
 // Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has

@@ -148,9 +148,9 @@ TEST_SUITE("actions") {
     CHECK(apply(once, sum));
     std::string refused;
     CHECK(!apply(once, {Action::Split, 1, 2, Role::Lane}, &refused));
-    CHECK(refused == "some value has lanes already");
+    CHECK(refused == "some value has lanes twice");
     CHECK(!apply(apply(matmul_body(8, 8, 8), output), sum, &refused));
-    CHECK(refused == "some value has lanes already");
+    CHECK(refused == "some value has lanes twice");
   }
 
   TEST_CASE("the heuristic gives every nest lanes, and a long sum several accumulators") {
@@ -173,6 +173,22 @@ TEST_SUITE("actions") {
                      {at(param(0, DType::f32, 4096), i), reduce_over(Op::Add, value, over)});
     return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
                 Arg::of(intern_arg({})));
+  }
+
+  TEST_CASE("columns are swept by as many vectors as few registers hold") {
+    Arena arena;
+    ArenaScope scope(arena);
+    UOp i = range(0, index(4096), Role::Loop), k = range(1, index(2005), Role::Reduce);
+    UOp over[] = {k};
+    UOp value = at(param(1, DType::f32, 2005 * 4096), k * 4096 + i);
+    UOp store = make(Op::Store, DType::none,
+                     {at(param(0, DType::f32, 4096), i), reduce_over(Op::Max, value, over)});
+    UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
+                    Arg::of(intern_arg({})));
+    Target target = avx512();
+    CHECK(to_string(choose_actions(body, target)).find("split 0 2 upcast") != std::string::npos);
+    target.vector_registers = 8;
+    CHECK(to_string(choose_actions(body, target)).find("upcast") == std::string::npos);
   }
 
   TEST_CASE("large matrices are read in streams that lie far apart") {
@@ -560,7 +576,7 @@ TEST_SUITE("actions") {
     CHECK(reason("fetch 1 0 2 1") == "one nest at most");
     CHECK(reason("fetch 1 1") == "no read of 1 depends on all of these");
     CHECK(reason("fetch 2 1") == "what is read is not one stretch of memory");
-    CHECK(reason("fetch 1 0") == "1 to 32 lines for each round, not 0.0625");
+    CHECK(reason("fetch 1 0") == "half a line to 32 for each round, not 0.0625");
     UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
@@ -573,7 +589,7 @@ TEST_SUITE("actions") {
     CHECK(refused == "something is kept for each position of a tile");
     UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
     CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
-    CHECK(refused == "lanes or tiles are folded too");
+    CHECK(refused == "a sum in blocks folds lanes or tiles too");
     UOp streamed = apply(body, parse_actions("stream 0")[0]);
     CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
     CHECK(refused == "they do already");

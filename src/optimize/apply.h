@@ -14,9 +14,6 @@ struct Ranges {
   UOp find(int slot) const;  // empty: there is none
 };
 
-// The range alone; its `ranges` are also those that its extent depends on.
-inline uint64_t slot_bit(UOp range) { return uint64_t{1} << range_slot(range); }
-
 // Slots of the ranges that an index moves with, without those that only say how far others go.
 uint64_t ranges_in(UOp position);
 

@@ -57,7 +57,7 @@ class Contraction {
   int64_t depth_ = 1;            // products per sum
   int64_t bytes_ = 4;            // of an accumulator
   View view_;
-  UOp block_axis_;               // a reduce that is a block as a whole
+  UOp block_axis_;               // of several reduces the one in blocks, of 1 if no depth is given
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block; 0: not cut
   bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
@@ -117,7 +117,9 @@ class Contraction {
       for (UOp row : axes_) {
         if (row == column || (slot_bit(row) & steering)) continue;
         if (!v.left.depends_on(row) || v.right.depends_on(row)) continue;
-        if (size(row) < 2 || size(row) * size(column) * depth_ < 4096) continue;
+        if (size(row) < 2) continue;
+        // Sums that are kept were found worth it as a whole, not in the shares of threads.
+        if (!s_.sum_stage && size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
         choose_tile(v);
         if (v.cost < view_.cost) view_ = v;

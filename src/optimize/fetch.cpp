@@ -1,5 +1,5 @@
-// Fetching: what is read later is asked for now, all that the next position of a loop reads, or what
-// lies ahead in a stream.
+// Fetching: what is read later is asked for now, all that the next position of a loop reads, or
+// what lies ahead in a stream.
 #include <algorithm>
 
 #include "algebra/algebra.h"
@@ -145,7 +145,7 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const int64_t line = kLineBytes / size_of(dtype), all = rounds.count * line;
   const int64_t lines = (part.size + all - 1) / all;
   if (2 * part.size <= all || lines > kMostLines)
-    return refuse(refused, text("1 to ", kMostLines, " lines for each round, not ",
+    return refuse(refused, text("half a line to ", kMostLines, " for each round, not ",
                                 static_cast<double>(part.size) / static_cast<double>(all)));
   if (ranges.next_slot >= kMostRanges) return refuse(refused, "too many ranges");
 

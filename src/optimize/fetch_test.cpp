@@ -181,7 +181,7 @@ TEST_SUITE("actions") {
     CHECK(!apply(both, parse_actions("fetch 1 0 2")[0], &refused));
     CHECK(refused == "reads of several stretches of memory");
     CHECK(!apply(softmax(8, 64), parse_actions("fetch 1 0 2")[0], &refused));
-    CHECK(refused == "1 to 32 lines for each round, not 0.0625");
+    CHECK(refused == "half a line to 32 for each round, not 0.0625");
   }
 
   TEST_CASE("whatever comes before or after a fetch, values stay") {

@@ -279,7 +279,8 @@ class Chooser : Sketch {
     Sketch trial = *this;
     // What a step costs beside its loads is shared by several vectors.
     const int64_t most = looks_for_nans(sum) ? target.vector_registers / 2 / streams : 8;
-    const int64_t vectors = largest_factor(size(swept.back()), {most, 4, 2});
+    int64_t vectors = std::min<int64_t>(most, 8);
+    while (vectors > 1 && size(swept.back()) % vectors) --vectors;
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
     const int slot = range_slot(parts);
     const int rows = parted ? range_slot(k) : trial.split(slot, size(k) / streams, Role::Reduce);

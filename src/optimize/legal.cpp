@@ -4,7 +4,6 @@
 
 #include "ir/program.h"
 #include "optimize/apply.h"
-#include "optimize/moves.h"
 
 namespace mote {
 
@@ -102,6 +101,15 @@ bool streams_unfinished_sums(const Facts& f) {
   return any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store) && user->arg.i; });
 }
 
+// The factors of a product that is written out, all at once, stand in one place of memory.
+bool multiplies_kept(UOp n) {
+  if (!n->is(Op::Reduce) || n->ints(0) != static_cast<int64_t>(Op::Mul)) return false;
+  uint64_t over = 0;
+  for (Node* r : closed_ranges(n)) over |= slot_bit(UOp(r));
+  const std::vector<UOp> below = toposort(n->src(0));
+  return std::ranges::any_of(below, [&](UOp s) { return s->is(Op::Stage) && (s->ranges & over); });
+}
+
 struct Law {
   const char* broken;
   bool (*breaks)(const Facts&);
@@ -110,15 +118,15 @@ struct Law {
 constexpr Law laws[] = {
     {"a loop would run differently in a copy of its nest", shares_slots             },
     {"the extent of a loop depends on one inside it",      has_misplaced_loop       },
-    {"some value has lanes already",                       has_lanes_twice          },
+    {"some value has lanes twice",                         has_lanes_twice          },
     {"something is kept for each position of a tile",      keeps_in_tiles           },
-    {"something is kept over it",                          keeps_over_blocks        },
-    {"the sum is not what is stored",                      uses_unfinished_sums     },
-    {"several outputs",                                    blocks_of_several_outputs},
-    {"the output is read too",                             reads_unfinished_output  },
-    {"sums would be rounded",                              rounds_sums              },
-    {"lanes or tiles are folded too",                      folds_tiles_of_blocks    },
-    {"sums wait there between blocks",                     streams_unfinished_sums  },
+    {"something is kept over blocks",                      keeps_over_blocks        },
+    {"a sum in blocks is not what is stored",              uses_unfinished_sums     },
+    {"a sum in blocks beside other outputs",               blocks_of_several_outputs},
+    {"a sum in blocks is stored where the kernel reads",   reads_unfinished_output  },
+    {"a sum in blocks would be rounded",                   rounds_sums              },
+    {"a sum in blocks folds lanes or tiles too",           folds_tiles_of_blocks    },
+    {"a sum in blocks is stored past the caches",          streams_unfinished_sums  },
 };
 
 }  // namespace
@@ -136,15 +144,6 @@ std::string broken_law(UOp body) {
   for (const Law& law : laws)
     if (law.breaks(facts)) return law.broken;
   return "";
-}
-
-// The factors of a product that is written out, all at once, stand in one place of memory.
-static bool multiplies_kept(UOp n) {
-  if (!n->is(Op::Reduce) || n->ints(0) != static_cast<int64_t>(Op::Mul)) return false;
-  uint64_t over = 0;
-  for (Node* r : closed_ranges(n)) over |= slot_bit(UOp(r));
-  const std::vector<UOp> below = toposort(n->src(0));
-  return std::ranges::any_of(below, [&](UOp s) { return s->is(Op::Stage) && (s->ranges & over); });
 }
 
 bool runs_on(UOp body, const Target& target) {

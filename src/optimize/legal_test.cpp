@@ -28,7 +28,7 @@ const Case cases[] = {
     {sum_of_all, "stage 1 2+0; split 3 28 loop; split 1 4 reduce; merge 1 5; skip 2"},
     {sum_of_all,
      "stage 1 2+0; stage 1 3; stage 1 4; split 4 28 upcast; split 1 4 reduce; merge 1 7; skip 2"},
-    {product_of_ones, "split 0 2 lane; split 0 2 lane", "some value has lanes already"},
+    {product_of_ones, "split 0 2 lane; split 0 2 lane", "some value has lanes twice"},
     {first_of_equal, "strip 0 8"},
     {first_of_equal, "strip 0 4; split 0 2 loop"},
     {gated_by_a_sum, "skip 2", "the gate is a result of folds"},
@@ -41,12 +41,12 @@ const Case cases[] = {
     {early_sum_used_twice, "skip 3; stage 2 0"},
     {later_sum_used_twice, "skip 3; stage 2 0",
      "a loop would run differently in a copy of its nest"},
-    {early_sum_used_twice, "block 2", "the sum is not what is stored"},
-    {first_of_equal, "block 1", "something is kept over it"},
-    {two_outputs, "block 1", "several outputs"},
-    {in_place, "split 1 4 reduce; block 1", "the output is read too"},
-    {product, "split 2 2 reduce; stream 0; block 2", "sums wait there between blocks"},
-    {product, "split 2 2 reduce; block 2; stream 0", "sums wait there between blocks"},
+    {early_sum_used_twice, "block 2", "a sum in blocks is not what is stored"},
+    {first_of_equal, "block 1", "something is kept over blocks"},
+    {two_outputs, "block 1", "a sum in blocks beside other outputs"},
+    {in_place, "split 1 4 reduce; block 1", "a sum in blocks is stored where the kernel reads"},
+    {product, "split 2 2 reduce; stream 0; block 2", "a sum in blocks is stored past the caches"},
+    {product, "split 2 2 reduce; block 2; stream 0", "a sum in blocks is stored past the caches"},
 };
 
 }  // namespace
@@ -104,7 +104,7 @@ TEST_CASE("actions: sums that are rounded or made of parts do not wait between b
   ArenaScope scope(arena);
   std::string refused;
   CHECK(!apply(product(DType::f16, 5), parse_actions("block 2")[0], &refused));
-  CHECK(refused == "sums would be rounded");
+  CHECK(refused == "a sum in blocks would be rounded");
   for (DType d : {DType::i64, DType::f64}) {
     UOp body = product(d, 40);
     UOp blocked = apply_all(body, parse_actions("split 2 8 reduce; block 2"));

@@ -22,11 +22,6 @@ struct Footprint {
 };
 Footprint footprint(UOp body);
 
-// Whether a target can run it, which apply() does not know: what is kept is an argument of the
-// kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
-// could wait in memory between blocks; the factors of a product are all there at once.
-bool runs_on(UOp body, const Target& target);
-
 // A legal list of at most `most` actions; equal for equal kernels, targets and seeds. A longer one
 // of the same seed starts with it.
 std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, int most);

@@ -52,7 +52,7 @@ struct Action {
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage, Stream, Fetch, Ahead: the Param's, of Stage also kSum
   int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
-                               // of Fetch: the loop's
+                               // of Fetch: the loop's; of Ahead: bytes
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest; of
                                // Fetch a slot of the fold that it stands in, none: the outputs'
@@ -65,6 +65,10 @@ std::vector<Action> parse_actions(std::string_view text);  // User error on malf
 // The body after the action, or empty with the reason it was refused. A split that does not divide
 // the extent pads it: positions beyond are gated.
 UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
+// Whether a target can run it, which apply() does not know: what is kept is an argument of the
+// kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
+// could wait in memory between blocks; the factors of a product are all there at once.
+bool runs_on(UOp body, const Target& target);
 // What the heuristic wants for this kernel on this target.
 std::vector<Action> choose_actions(UOp body, const Target& target);
 // All of them in order; empty where one is refused.

@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "algebra/algebra.h"
-#include "optimize/moves.h"
 
 namespace mote {
 

@@ -133,7 +133,7 @@ TEST_SUITE("actions") {
     CHECK(reason("bound 4") == "not an output loop");
     CHECK(reason("divide 5") == "no factor is a row divided by its sum");
     CHECK(reason("divide 4") == "no sum of products runs over it alone");
-    CHECK(reason("block 7") == "something is kept over it");
+    CHECK(reason("block 7") == "something is kept over blocks");
     CHECK(reason("skip 7") == "something is kept over it");
   }
 }

@@ -396,9 +396,11 @@ TEST_SUITE("lowered") {
       CpuTarget avx512 = host_cpu_target();
       avx512.cpu = "icelake-server";
       avx512.features.clear();
-      const Program p = lower(body, cpu_target());
-      const std::string block =
-          first_arithmetic(llvm_assembly(render_llvm(p, cpu_target()), avx512));
+      Target target = cpu_target();
+      target.fma = true;
+      target.vector_bytes = 64;
+      const Program p = lower(body, target);
+      const std::string block = first_arithmetic(llvm_assembly(render_llvm(p, target), avx512));
       INFO(block);
       CHECK(vector_instructions(block) <= bound);
       CHECK(vector_instructions(block) > bound / 2);

@@ -100,6 +100,7 @@ int count_listed(const std::string& text) {
 // An even part for each core, within bounds: cores are seldom all busy, and a virtual machine shows
 // the cache of a host that has more of them.
 int64_t cache_share(const CpuInfo& info, int threads) {
+  threads = std::min(threads, info.cores);
   constexpr int64_t kLeast = 4, kMost = 16;
   const int64_t even = info.l3_bytes / info.l3_cores;
   const int64_t of_one = std::clamp(even, kLeast * info.l2_bytes, kMost * info.l2_bytes);

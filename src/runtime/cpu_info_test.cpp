@@ -31,6 +31,7 @@ TEST_CASE("threads count on their part of a cache that cores share") {
   constexpr int64_t mb = 1 << 20;
   CpuInfo info;
   info.l2_bytes = 2 * mb;
+  info.cores = 96;
   auto share = [&](int64_t l3, int cores, int threads) {
     info.l3_bytes = l3 * mb, info.l3_cores = cores;
     return cache_share(info, threads) / mb;
@@ -44,4 +45,6 @@ TEST_CASE("threads count on their part of a cache that cores share") {
   CHECK(share(96, 96, 1) == 8);
   CHECK(share(96, 96, 96) == 96);
   CHECK(share(0, 1, 4) == 2);
+  info.cores = 2;
+  CHECK(share(32, 2, 16) == 32);  // threads beyond the cores have none
 }

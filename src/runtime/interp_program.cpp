@@ -175,7 +175,7 @@ class Assembler {
     if (is_tile_range(u)) {
       extents_[range_slot(u)] = static_cast<int>(u->src(0)->arg.i);
       ensure(is_const(u->src(0)), "interp: the extent of a tile range is not a constant");
-      tile = uint64_t{1} << range_slot(u);
+      tile = slot_bit(u);
     }
     if (u->is(Op::Reg))
       for (Node* r : u->src()) tile |= place(UOp(r)).tile;

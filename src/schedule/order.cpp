@@ -343,8 +343,8 @@ class Orderer {
     const bool apart = weight(a).heavy();
     const std::vector<UOp>&mine = contents_.of(x).loops, &theirs = contents_.of(y).loops;
     uint64_t used = 0;
-    for (UOp r : mine) used |= 1ull << range_slot(r);
-    for (UOp r : theirs) used |= 1ull << range_slot(r);
+    for (UOp r : mine) used |= slot_bit(r);
+    for (UOp r : theirs) used |= slot_bit(r);
     std::vector<std::pair<UOp, UOp>> map;
     for (UOp r : theirs)
       for (UOp m : mine)

@@ -138,7 +138,7 @@ class Assigner {
     ensure(k.next_slot < kSlots, "a kernel with more than ", kSlots, " loops");
     UOp r = range(k.next_slot++, loop_extent(d), role);
     k.extents.push_back(d.size);
-    if (role == Role::Reduce) k.reduce_slots |= 1ull << range_slot(r);
+    if (role == Role::Reduce) k.reduce_slots |= slot_bit(r);
     return r;
   }
 

@@ -65,7 +65,7 @@ Tensor atan_wide(const Tensor& x) {
 Tensor log1p_wide(const Tensor& x) {
   Tensor u = x + 1, lost = (x > -1) & (x < 1);
   Tensor correction = mote::where(lost, (x - (u - 1)) / mote::where(lost, u, 1), 0).detach();
-  return u.log() + correction;
+  return mote::where(x == 0, x, u.log() + correction);  // -0 is one of them
 }
 
 Tensor expm1_wide(const Tensor& x) {
