@@ -162,15 +162,15 @@ TEST_SUITE("actions") {
           "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
   }
 
-  // 2048 rows of 4096, of which no cache holds much.
-  UOp large_sum(bool of_rows) {
-    UOp i = range(0, index(of_rows ? 2048 : 4096), Role::Loop),
-        k = range(1, index(of_rows ? 4096 : 2048), Role::Reduce);
+  // Rows of 4096, of which no cache holds much.
+  UOp large_fold(Op op, bool of_rows, int64_t rows = 2048) {
+    UOp i = range(0, index(of_rows ? rows : 4096), Role::Loop),
+        k = range(1, index(of_rows ? 4096 : rows), Role::Reduce);
     UOp over[] = {k};
-    UOp a = at(param(1, DType::f32, 2048 * 4096), of_rows ? i * 4096 + k : k * 4096 + i);
+    UOp a = at(param(1, DType::f32, rows * 4096), of_rows ? i * 4096 + k : k * 4096 + i);
     UOp value = of_rows ? a * at(param(2, DType::f32, 4096), k) : a;
     UOp store = make(Op::Store, DType::none,
-                     {at(param(0, DType::f32, 4096), i), reduce_over(Op::Add, value, over)});
+                     {at(param(0, DType::f32, 4096), i), reduce_over(op, value, over)});
     return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
                 Arg::of(intern_arg({})));
   }
@@ -178,13 +178,7 @@ TEST_SUITE("actions") {
   TEST_CASE("columns are swept by as many vectors as few registers hold") {
     Arena arena;
     ArenaScope scope(arena);
-    UOp i = range(0, index(4096), Role::Loop), k = range(1, index(2005), Role::Reduce);
-    UOp over[] = {k};
-    UOp value = at(param(1, DType::f32, 2005 * 4096), k * 4096 + i);
-    UOp store = make(Op::Store, DType::none,
-                     {at(param(0, DType::f32, 4096), i), reduce_over(Op::Max, value, over)});
-    UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
-                    Arg::of(intern_arg({})));
+    UOp body = large_fold(Op::Max, false, 2005);
     Target target = avx512();
     CHECK(to_string(choose_actions(body, target)).find("split 0 2 upcast") != std::string::npos);
     target.vector_registers = 8;
@@ -197,14 +191,14 @@ TEST_SUITE("actions") {
     Target target;
     target.vector_bytes = 64;
     target.vector_registers = 32;
-    CHECK(to_string(choose_actions(large_sum(true), target)) ==
+    CHECK(to_string(choose_actions(large_fold(Op::Add, true), target)) ==
           "split 1 16 lane; split 0 512 loop; split 0 4 upcast");
-    CHECK(to_string(choose_actions(large_sum(false), target)) ==
+    CHECK(to_string(choose_actions(large_fold(Op::Add, false), target)) ==
           "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
           "order 4 0");
     // One part for each thread: rows stay long.
     target.threads = 2;
-    CHECK(to_string(choose_actions(large_sum(false), target)) ==
+    CHECK(to_string(choose_actions(large_fold(Op::Add, false), target)) ==
           "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
           "order 4 0; split 4 16 loop; order 4 6; thread 4");
   }
