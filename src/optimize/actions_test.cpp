@@ -278,11 +278,12 @@ TEST_SUITE("actions") {
     UOp end = make(Op::End, DType::none,
                    {make(Op::Store, DType::none, {place, sum}), part, column});
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
-    const std::string alone =
-        "order 3 2; split 1 16 lane; split 1 8 upcast; split 2 4 unroll; block 3; order 3 1";
-    CHECK(to_string(choose_actions(body, target)) == alone);
+    const std::string lane = "order 3 2; split 1 16 lane", upcast = "; split 1 8 upcast",
+                      block = "; split 2 4 unroll; block 3; order 3 1";
+    CHECK(to_string(choose_actions(body, target)) == lane + upcast + block);
+    // A line of each row in turn.
     target.threads = 2;
-    CHECK(to_string(choose_actions(body, target)) == alone + "; thread 0");
+    CHECK(to_string(choose_actions(body, target)) == lane + block + "; thread 0");
   }
 
   TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {

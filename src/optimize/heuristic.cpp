@@ -277,9 +277,7 @@ class Chooser : Sketch {
     for (UOp r : swept) nest.push_back(range_slot(r));
     const bool all = swept.size() == outputs.size();
     Sketch trial = *this;
-    // What a step costs beside its loads is shared by several vectors.
-    const int64_t most = looks_for_nans(sum) ? target.vector_registers / 2 / streams : 8;
-    int64_t vectors = std::min<int64_t>(most, 8);
+    int64_t vectors = vectors_of_step(streams, parted && target.threads > 1);
     while (vectors > 1 && size(swept.back()) % vectors) --vectors;
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
     const int slot = range_slot(parts);
@@ -292,6 +290,13 @@ class Chooser : Sketch {
     take(trial);
     sweeps_ = all;
     return true;
+  }
+
+  // What a step costs beside its loads is shared by several vectors, and one thread alone has more
+  // of a row on its way. Threads that wait for memory together do so less with a line of each row.
+  int64_t vectors_of_step(int64_t streams, bool threaded) const {
+    if (looks_for_nans(sum)) return std::min<int64_t>(target.vector_registers / 2 / streams, 8);
+    return threaded ? 1 : 8;
   }
 
   // Of the largest of values: in two of them at once, which stay in registers so long.
