@@ -332,6 +332,20 @@ TEST_SUITE("actions") {
     }
   }
 
+  TEST_CASE("products are shared out by the axis that parts evenly") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    target.threads = 2;
+    auto threaded = [&](int64_t m, int64_t n, int64_t k) {
+      const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target));
+      return actions.substr(actions.rfind("thread"));
+    };
+    CHECK(threaded(1000, 333, 777) == "thread 0");  // 125 tiles of rows, 7 of columns
+    CHECK(threaded(104, 1920, 512) == "thread 1");  // 13 and 40
+    CHECK(threaded(512, 512, 512) == "thread 0");   // 64 and 11
+  }
+
   TEST_CASE("threads repeat no sum that is kept in memory, and packing a few times") {
     Arena arena;
     ArenaScope scope(arena);

@@ -439,26 +439,42 @@ class Contraction {
     lane_ = s_.split(columns_, t.lanes, Role::Lane);
     if (t.vectors > 1) vector_ = s_.split(columns_, t.vectors, Role::Upcast);
     if (!rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
-    if (row_tiles_ > 1) {
+    const bool by_rows = shares_rows_rather();
+    if (by_rows) share_out(rows_);
+    if (row_tiles_ > 1 && size(s_.range_of(rows_)) > row_tiles_) {
       row_blocks_ = rows_;
       rows_ = s_.split(rows_, row_tiles_, Role::Loop);
     }
-    share_out();
+    if (!by_rows) share_out(columns_);
     cut_reduce();
     order(others);
     fetch_right(others);
   }
 
-  // Each worker gets one part of the longer axis, and packs what it needs once.
-  void share_out() {
-    const int64_t chunks = target_.threads;
+  // Of threads that share out so many tiles all wait for the one that has most; too few are not
+  // shared out.
+  double unevenness(int64_t tiles) const {
+    if (tiles < 2 * target_.threads) return HUGE_VAL;
+    return static_cast<double>(pieces(tiles, target_.threads) * target_.threads) /
+           static_cast<double>(tiles);
+  }
+
+  // The axis that parts clearly more evenly, or else the longer one that stays whole in a cache.
+  bool shares_rows_rather() const {
+    const int64_t m = size(view_.row), n = size(view_.column);
+    const double rows = unevenness(pieces(m, view_.tile.rows)),
+                 columns = unevenness(pieces(n, view_.tile.columns()));
+    if (std::fmax(rows, columns) > 1.05 * std::fmin(rows, columns)) return rows < columns;
+    return m > n && row_tiles_ <= 1;
+  }
+
+  // Each worker gets one part of an axis, and packs what it needs once.
+  void share_out(int& slot) {
     if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
-    const bool by_rows = size(view_.row) > size(view_.column) && row_blocks_ < 0;
-    int& slot = by_rows ? rows_ : columns_;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
     s_.shared = slot;
-    slot = s_.split(slot, pieces(size(r), std::min(chunks, size(r))), Role::Loop);
+    slot = s_.split(slot, pieces(size(r), target_.threads), Role::Loop);
   }
 
   // Only where the sums may wait in memory.
