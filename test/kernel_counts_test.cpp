@@ -143,6 +143,16 @@ TEST_SUITE("kernel counts") {
     CHECK(kernels({matmul(input({1024, 1 << 14}), input({1024, 1 << 14}).t())}) == 1);
   }
 
+  TEST_CASE("gradients of a normalised batch are made in few passes") {
+    const double n = 256 * 32 * 20 * 20;
+    Tensor x = input({256, 32, 20, 20}), k = input({32, 32, 1, 1}).requires_grad_();
+    Tensor w = input({32}).requires_grad_(), b = input({32}).requires_grad_();
+    Tensor y = x.conv2d(k).relu().batch_norm({}, {}, w, b, {.training = true});
+    std::vector<Tensor> all = y.gradient({w, b, k}, input({256, 32, 20, 20}));
+    all.push_back(y);
+    check_counts("batch norm", all, {7, 170 * n, 4 * 16.6 * n});
+  }
+
   TEST_CASE("an embedding reads only the rows asked for") {
     Tensor table = input({50257, 64});
     Tensor ids = empty({4, 16}, {.dtype = int64, .device = "NULL"}).realize();

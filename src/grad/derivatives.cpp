@@ -273,7 +273,25 @@ Ref copy_row(UOp n, const Ref& g, uint32_t) {
   return n->src(0)->device ? prim::copy_to(g, n->src(0)->device) : g;
 }
 
+bool is_zero(UOp n) {
+  while (has(n->op, Movement)) n = n->src(0);
+  return n->is(Op::Const) && n == prim::constant(n->dtype, 0.0);
+}
+
+// where(x <= 0, 0, x)
+bool is_rectified(UOp n) {
+  UOp below = n->src(0), x = n->src(2);
+  auto compares = [&](UOp c, Op op) { return c->is(op) && c->src(0) == x && is_zero(c->src(1)); };
+  return is_zero(n->src(1)) && below->is(Op::Or) && compares(below->src(0), Op::Lt) &&
+         compares(below->src(1), Op::Eq);
+}
+
 Ref where_row(UOp n, const Ref& g, uint32_t i) {
+  // Its result says where it was cut off: what it was made of need not be kept.
+  if (i == 2 && is_rectified(n)) {
+    const Ref y = self(n), none = zero(y);
+    return prim::where(prim::alu(Op::Or, {lt(y, none), eq(y, none)}), zero(g), g);
+  }
   return i == 1 ? prim::where(src(n, 0), g, zero(g)) : prim::where(src(n, 0), zero(g), g);
 }
 

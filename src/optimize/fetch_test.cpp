@@ -49,6 +49,15 @@ UOp scaled(int64_t count, int64_t size, int slot = 1) {
   return r.kernel(r.read(r.j) / reduce_over(Op::Add, r.read(r.k) * r.read(r.k), over));
 }
 
+UOp transposed(int64_t rows, int64_t columns) {
+  UOp i = range(0, index(rows), Role::Loop), j = range(1, index(columns), Role::Loop);
+  UOp to = at(param(0, DType::f32, rows * columns), i * columns + j);
+  UOp store = make(Op::Store, DType::none,
+                   {to, at(param(1, DType::f32, rows * columns), j * rows + i)});
+  return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i, j})},
+              Arg::of(intern_arg({})));
+}
+
 // As softmax does, without rounding: how far below its largest each element is, times the sum.
 UOp distances() {
   const Rows r{3, 96, 1, DType::i32};
@@ -143,6 +152,9 @@ TEST_SUITE("actions") {
     };
     CHECK(streams(scaled(2048, 8192)));
     CHECK(!streams(scaled(512, 8192)));
+    // Rows that end within a line are written with other rows in between.
+    CHECK(streams(transposed(8192, 2048)));
+    CHECK(!streams(transposed(8192, 2040)));
     target.cache_bytes = 64 << 20;
     CHECK(!streams(scaled(2048, 8192)));
   }

@@ -251,14 +251,33 @@ class Chooser : Sketch {
   // Outputs that the caches do not hold until they are read.
   void stream_stores() {
     std::vector<int> large;
-    for (Node* end : body->src()) {
-      UOp memory = UOp(end)->src(0)->src(0)->src(0);
+    for (UOp end : body->src()) {
+      UOp memory = end->src(0)->src(0)->src(0);
       double bytes = static_cast<double>(size_of(memory->dtype));
       for (Node* r : end->src().subspan(1)) bytes *= static_cast<double>(size(UOp(r)));
-      if (bytes > static_cast<double>(target.cache_bytes))
+      if (bytes > static_cast<double>(target.cache_bytes) && stores_lines(end))
         large.push_back(static_cast<int>(memory->ints(0)));
     }
     for (int param : large) act({Action::Stream, param});
+  }
+
+  // Each line is written at once. Past the caches, one that is written in pieces with others in
+  // between goes to memory with each piece.
+  static bool stores_lines(UOp end) {
+    constexpr int64_t kLine = 64;
+    const UOp position = split_gate(end->src(0)->src(0)->src(1)).idx;
+    auto from_inside = [](UOp r) {
+      const Role role = range_role(r);
+      return std::pair(role == Role::Lane ? 0 : role == Role::Loop ? 2 : 1, -range_slot(r));
+    };
+    std::vector<UOp> ranges(end->src().begin() + 1, end->src().end());
+    std::ranges::sort(ranges, {}, from_inside);
+    int64_t bytes = size_of(end->src(0)->src(1)->dtype);
+    auto step = [&, each = bytes](UOp r) { return stride_of(position, r).value_or(0) * each; };
+    size_t next = 0;
+    for (; next < ranges.size() && step(ranges[next]) == bytes; ++next) bytes *= size(ranges[next]);
+    return bytes % kLine == 0 && std::ranges::all_of(ranges.begin() + next, ranges.end(),
+                                                     [&](UOp r) { return step(r) % kLine == 0; });
   }
 
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows

@@ -142,9 +142,9 @@ Tensor Tensor::batch_norm(const Tensor& running_mean, const Tensor& running_var,
     mean = per_channel(running_mean, *this, "running mean").to(x.dtype());
     var = per_channel(running_var, *this, "running variance").to(x.dtype());
   }
-  Tensor y = (x - mean) * (var + o.eps).rsqrt();
-  return scaled(y, per_channel(weight, *this, "weight"), per_channel(bias, *this, "bias"))
-      .to(dtype());
+  // One factor per channel: the gradients of both its parts are made of one sum.
+  Tensor factor = scaled((var + o.eps).rsqrt(), per_channel(weight, *this, "weight"), {});
+  return scaled(x - mean, factor, per_channel(bias, *this, "bias")).to(dtype());
 }
 
 Tensor Tensor::group_norm(int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
