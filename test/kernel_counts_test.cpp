@@ -40,6 +40,9 @@ TEST_SUITE("kernel counts") {
     const double n = 512 * 512;
     check_counts("chain", {((a + b) * 2 - b).relu() * a}, {1, 9 * n, 4 * 3 * n * 1.01});
     check_counts("siblings", {a + b + c, a + b + d}, {1, 4 * n, 4 * 6 * n});
+    // What is the same for a whole row is no operand that such a sum uses again.
+    Tensor far = a - c.unsqueeze(1);
+    check_counts("sums of rows", {a.sum(1), (far * b).sum(1)}, {1, 5 * n, 4 * 2.1 * n});
   }
 
   TEST_CASE("epilogues join the reduce before them") {

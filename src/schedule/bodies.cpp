@@ -17,9 +17,10 @@ Content content_of(const DrawnKernel& k) {
     ++c.ops;
     c.kept += n->is(Op::Stage);
     if (!n->is(Op::Reduce)) continue;
-    uint64_t all = n->src(0)->ranges;
+    uint64_t all = n->src(0)->ranges, own = 0;
+    for (Node* r : n->src().subspan(1)) own |= r->ranges;
     for (UOp i : toposort(n->src(0)))
-      if (is_read(i) && (i->src(1)->ranges & all) != all)
+      if (is_read(i) && (i->src(1)->ranges & all) != all && (i->src(1)->ranges & own))
         c.operands.push_back({static_cast<int>(i->src(0)->ints(0)), i->src(1)});
   }
   for (const Write& w : k.writes) roots.push_back(w.position);

@@ -14,7 +14,9 @@ struct Content {
     UOp position;
   };
   std::vector<Read> reads;
-  std::vector<Read> operands;  // inside reduces that reuse what they load, such as matrix products
+  // Inside reduces that reuse what they load, such as matrix products; what does not change
+  // within the reduce is none.
+  std::vector<Read> operands;
   std::vector<int> slots;      // of all Params
   std::vector<UOp> loops;
   int ops = 0;                 // of the values
