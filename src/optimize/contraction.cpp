@@ -473,8 +473,10 @@ class Contraction {
     if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
+    const int inner = s_.split(slot, pieces(size(r), target_.threads), Role::Loop);
+    if (inner < 0) return;
     s_.shared = slot;
-    slot = s_.split(slot, pieces(size(r), target_.threads), Role::Loop);
+    slot = inner;
   }
 
   // Only where the sums may wait in memory.
