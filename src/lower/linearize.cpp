@@ -399,7 +399,7 @@ class Linearizer {
       value = reduce_over(op, value, unrolled);
       add(inner, value);
     }
-    UOp first = start_of(m, outside);
+    UOp first = folds_tile(m) ? fold_identity(op, m->dtype) : start_of(m, outside);
     UOp reg = new_register(m->dtype, tile_of(value, first));
     UOp start = make(Op::Store, DType::none, {reg, first});
     outside->items.push_back({start, nullptr});
@@ -428,6 +428,12 @@ class Linearizer {
         if (is_tile(range_role(r)) && !std::ranges::count(tile, r)) tile.push_back(r);
     std::ranges::sort(tile, {}, range_slot);
     return tile;
+  }
+
+  // Lanes and several accumulators are folded after the loops, and what a block starts from too.
+  static bool is_folded_late(UOp r) { return !is_loop(r) && range_role(r) != Role::Unroll; }
+  static bool folds_tile(UOp m) {
+    return std::ranges::any_of(m->src().subspan(1), [](Node* r) { return is_folded_late(UOp(r)); });
   }
 
   // What a reduce starts from: in all blocks but the first what is in memory.
@@ -466,12 +472,13 @@ class Linearizer {
     UOp result = make(Op::Load, member->dtype, {make(Op::After, member->dtype, {s.reg, end})});
     add(outside, result);
     std::vector<UOp> tile;
-    for (uint32_t i = 1; i < member->nsrc; ++i) {
-      UOp r = member->src(i);
-      if (!is_loop(r) && range_role(r) != Role::Unroll) tile.push_back(r);
-    }
+    for (Node* r : member->src().subspan(1))
+      if (is_folded_late(UOp(r))) tile.emplace_back(r);
     if (!tile.empty()) {
-      result = reduce_over(static_cast<Op>(member->ints(0)), result, tile);
+      const Op op = static_cast<Op>(member->ints(0));
+      result = reduce_over(op, result, tile);
+      add(outside, result);
+      if (!blocks_of(member).empty()) result = binary(op, start_of(member, outside), result);
       add(outside, result);
     }
     done_[member.get()] = result.get();

@@ -74,6 +74,8 @@ TEST_SUITE("actions") {
         "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
         "block 2", "split 2 2 unroll; block 2; order 2 0",
         "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
+        "split 2 4 reduce; split 3 2 lane; block 2; order 2 0", "split 2 2 upcast; block 2",
+        "stage sum 1; split 2 4 reduce; block 2; split 4 2 upcast; split 4 2 lane; order 2 3",
         "stage 1 0 2", "stage 1 0+2", "split 2 4 reduce; stage 2 1 2+3",
         "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
         "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
@@ -284,6 +286,32 @@ TEST_SUITE("actions") {
     // A line of each row in turn.
     target.threads = 2;
     CHECK(to_string(choose_actions(body, target)) == lane + block + "; thread 0");
+  }
+
+  TEST_CASE("sums of channels are folded as memory lies") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    auto chosen = [&](int64_t n, int64_t k, bool near_first = true) {
+      UOp c = range(0, index(32), Role::Loop), image = range(1, index(n), Role::Reduce),
+          pixel = range(2, index(k), Role::Reduce);
+      UOp over[] = {image, pixel};
+      UOp from = near_first ? (image * 32 + c) * k + pixel : (c * n + image) * k + pixel;
+      UOp sum = reduce_over(Op::Add, at(param(1, DType::f32, 32 * n * k), from), over);
+      UOp store = make(Op::Store, DType::none, {at(param(0, DType::f32, 32), c), sum + sum});
+      return to_string(choose_actions(make(Op::Sink, DType::none,
+                                           {make(Op::End, DType::none, {store, c})},
+                                           Arg::of(intern_arg({}))),
+                                      target));
+    };
+    const std::string inside = "split 2 16 lane; split 2 5 upcast; block 1; order 1 ";
+    CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3");
+    auto is_other = [](const std::string& list) { return list.find("block") == std::string::npos; };
+    CHECK(is_other(chosen(512, 400, false)));  // a channel lies together
+    CHECK(is_other(chosen(512, 4096)));        // long pieces come fast
+    CHECK(is_other(chosen(16, 400)));          // near
+    target.threads = 2;
+    CHECK(chosen(512, 400) == "split 0 16 loop; stage sum 3; " + inside + "4; thread 0");
   }
 
   TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {
@@ -596,9 +624,6 @@ TEST_SUITE("actions") {
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
     CHECK(refused == "something is kept for each position of a tile");
-    UOp blocked = apply_all(body, parse_actions("split 2 2 reduce; block 2"));
-    CHECK(!apply(blocked, parse_actions("split 3 2 lane")[0], &refused));
-    CHECK(refused == "a sum in blocks folds lanes or tiles too");
     UOp streamed = apply(body, parse_actions("stream 0")[0]);
     CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
     CHECK(refused == "they do already");

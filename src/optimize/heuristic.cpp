@@ -35,7 +35,7 @@ class Chooser : Sketch {
  private:
   void choose_loops() {
     earlier_lanes_ = lanes_.size();
-    if (tile_contraction(*this) || transpose_squares()) return;
+    if (tile_contraction(*this) || transpose_squares() || fold_as_memory_lies()) return;
     order_reduces(*this, false);
     choose_lanes();
     if (!sweep_rows()) choose_tile();
@@ -308,6 +308,50 @@ class Chooser : Sketch {
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
     sweeps_ = all;
+    return true;
+  }
+
+  // A sum for each channel of a batch of pictures, (n, c, k) over n and k. Short pieces of memory
+  // that lie far apart come slowly, so the sums of all channels are kept, and memory is read as it
+  // lies.
+  bool fold_as_memory_lies() {
+    if (focus >= 0 || !nests.empty() || !sum || sum->ints(0) != static_cast<int64_t>(Op::Add))
+      return false;
+    if (outputs.size() != 1 || reduces.size() != 2) return false;
+    const UOp c = outputs[0];
+    UOp n = reduces[0], k = reduces[1];
+    int64_t bytes = 0;
+    for (const Access& a : accesses) {
+      if (a.store || !(a.moved_by & (slot_bit(n) | slot_bit(k)))) continue;
+      auto step = [&](UOp r) { return stride_of(a.position, r).value_or(0); };
+      if (!bytes && step(n) == 1) std::swap(n, k);
+      if (a.gated || !a.memory->is(Op::Param) || step(k) != 1 || step(c) != size(k) ||
+          step(n) != size(c) * size(k))
+        return false;
+      bytes += size(n) * step(n) * size_of(a.dtype());
+    }
+    constexpr int64_t kPage = 4096;
+    const int64_t lanes = target.vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
+    const int64_t channels = size(c) / target.threads;
+    if (bytes <= target.cache_bytes / 2 || size(k) * size_of(sum->dtype) >= kPage) return false;
+    if (size(k) % lanes || vectors < 4 || channels < 2 || size(c) % target.threads) return false;
+
+    Sketch trial = *this;
+    const int rows = range_slot(n), along = range_slot(k);
+    int kept = range_slot(c);
+    if (target.threads > 1) {
+      trial.shared = kept;
+      kept = trial.split(kept, channels, Role::Loop);
+    }
+    const int copies = trial.next_slot();
+    if (kept < 0 || !trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {kept}})) return false;
+    if (trial.split(along, lanes, Role::Lane) < 0) return false;
+    if (const int64_t f = largest_factor(vectors, {4, 5, 6, 3, 2}); f > 1)
+      trial.split(along, f, Role::Upcast);
+    if (!trial.act({Action::Block, rows}) ||
+        !trial.act({Action::Order, rows, 0, Role::Loop, {copies}}))
+      return false;
+    take(trial);
     return true;
   }
 

@@ -89,14 +89,6 @@ bool rounds_sums(const Facts& f) {
   });
 }
 
-bool folds_tiles_of_blocks(const Facts& f) {
-  return any_blocked(f, [](UOp reduce, UOp) {
-    return std::ranges::any_of(closed_ranges(reduce), [](Node* r) {
-      return range_role(UOp(r)) == Role::Lane || range_role(UOp(r)) == Role::Upcast;
-    });
-  });
-}
-
 bool streams_unfinished_sums(const Facts& f) {
   return any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store) && user->arg.i; });
 }
@@ -125,7 +117,6 @@ constexpr Law laws[] = {
     {"a sum in blocks beside other outputs",               blocks_of_several_outputs},
     {"a sum in blocks is stored where the kernel reads",   reads_unfinished_output  },
     {"a sum in blocks would be rounded",                   rounds_sums              },
-    {"a sum in blocks folds lanes or tiles too",           folds_tiles_of_blocks    },
     {"a sum in blocks is stored past the caches",          streams_unfinished_sums  },
 };
 
