@@ -292,6 +292,7 @@ TEST_SUITE("actions") {
     Arena arena;
     ArenaScope scope(arena);
     Target target = avx512();
+    target.l2_bytes = 1 << 20;
     auto chosen = [&](int64_t n, int64_t k, bool near_first = true) {
       UOp c = range(0, index(32), Role::Loop), image = range(1, index(n), Role::Reduce),
           pixel = range(2, index(k), Role::Reduce);
@@ -312,6 +313,8 @@ TEST_SUITE("actions") {
     CHECK(is_other(chosen(16, 400)));          // near
     target.threads = 2;
     CHECK(chosen(512, 400) == "split 0 16 loop; stage sum 3; " + inside + "4; thread 0");
+    target.threads = 3;  // does not divide: sums are made in the same order all the same
+    CHECK(chosen(512, 400) == "split 0 11 loop; stage sum 3; " + inside + "4; thread 0");
   }
 
   TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {
@@ -372,6 +375,12 @@ TEST_SUITE("actions") {
     CHECK(threaded(1000, 333, 777) == "thread 0");  // 125 tiles of rows, 7 of columns
     CHECK(threaded(104, 1920, 512) == "thread 1");  // 13 and 40
     CHECK(threaded(512, 512, 512) == "thread 0");   // 64 and 11
+    // Blocks of rows part the share of a thread evenly too.
+    target.l2_bytes = 1 << 20;
+    target.threads = 1;
+    const double alone = executed(lower(optimize(matmul_body(1096, 1000, 1024), target), target));
+    target.threads = 4;
+    CHECK(executed(lower(optimize(matmul_body(1096, 1000, 1024), target), target)) < 1.1 * alone);
   }
 
   TEST_CASE("threads repeat no sum that is kept in memory, and packing a few times") {

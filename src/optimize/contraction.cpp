@@ -11,7 +11,6 @@ namespace mote {
 
 namespace {
 
-int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 double waste(int64_t n, int64_t size) {
   return static_cast<double>(pieces(n, size) * size) / static_cast<double>(n);
 }
@@ -58,7 +57,7 @@ class Contraction {
   int64_t bytes_ = 4;            // of an accumulator
   View view_;
   UOp block_axis_;               // of several reduces the one in blocks, of 1 if no depth is given
-  int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block; 0: not cut
+  int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
   bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
   int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is kept
@@ -389,7 +388,7 @@ class Contraction {
     if (!pack_left_ || !pack_right_) return;
     const int64_t k = block_depth_ ? block_depth_ : depth_;
     const int64_t most = std::max<int64_t>(1, target_.l2_bytes / 2 / (k * t.rows * bytes_));
-    if (tiles_down > most) row_tiles_ = pieces(tiles_down, pieces(tiles_down, most));
+    if (tiles_down > most) row_tiles_ = most;
   }
 
   // The longest of several reduces is cut where a cache does not hold all columns beside the rest:
@@ -441,9 +440,10 @@ class Contraction {
     if (!rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
     const bool by_rows = shares_rows_rather();
     if (by_rows) share_out(rows_);
-    if (row_tiles_ > 1 && size(s_.range_of(rows_)) > row_tiles_) {
+    const int64_t tiles = row_tiles_ > 1 ? size(s_.range_of(rows_)) : 0;
+    if (tiles > row_tiles_) {
       row_blocks_ = rows_;
-      rows_ = s_.split(rows_, row_tiles_, Role::Loop);
+      rows_ = s_.split(rows_, pieces(tiles, pieces(tiles, row_tiles_)), Role::Loop);
     }
     if (!by_rows) share_out(columns_);
     cut_reduce();
@@ -583,15 +583,6 @@ class Contraction {
         {Action::Stage, static_cast<int>(a.memory->ints(0)), 0, Role::Loop, std::move(over)});
   }
 };
-
-// A gate on products need not be tried for each of them if a long loop does not change it.
-void skip_gates(Sketch& s) {
-  if (!s.sum || !s.sum->src(0)->is(Op::Where)) return;
-  for (UOp r : s.reduces) {
-    if (Sketch::size(r) < 8 || (s.sum->src(0)->src(0)->ranges & slot_bit(r))) continue;
-    if (s.act({Action::Skip, range_slot(r)})) return;
-  }
-}
 
 }  // namespace
 

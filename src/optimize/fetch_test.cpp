@@ -155,6 +155,9 @@ TEST_SUITE("actions") {
     // Rows that end within a line are written with other rows in between.
     CHECK(streams(transposed(8192, 2048)));
     CHECK(!streams(transposed(8192, 2040)));
+    target.vector_bytes = 32;
+    CHECK(streams(scaled(1, (1 << 24) + 1)));  // only the end is no whole line
+    target.vector_bytes = 64;
     target.cache_bytes = 64 << 20;
     CHECK(!streams(scaled(2048, 8192)));
   }

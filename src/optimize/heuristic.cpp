@@ -82,6 +82,7 @@ class Chooser : Sketch {
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
+  static constexpr int64_t kLine = 64, kPage = 4096;  // bytes of memory
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
   bool sweeps_ = false;       // rows are added to all outputs
@@ -264,7 +265,6 @@ class Chooser : Sketch {
   // Each line is written at once. Past the caches, one that is written in pieces with others in
   // between goes to memory with each piece.
   static bool stores_lines(UOp end) {
-    constexpr int64_t kLine = 64;
     const UOp position = split_gate(end->src(0)->src(0)->src(1)).idx;
     auto from_inside = [](UOp r) {
       const Role role = range_role(r);
@@ -274,10 +274,14 @@ class Chooser : Sketch {
     std::ranges::sort(ranges, {}, from_inside);
     int64_t bytes = size_of(end->src(0)->src(1)->dtype);
     auto step = [&, each = bytes](UOp r) { return stride_of(position, r).value_or(0) * each; };
+    auto is_even = [&](UOp r) { return stride_of(position, r).has_value(); };
+    if (!std::ranges::all_of(ranges, is_even)) return false;
     size_t next = 0;
     for (; next < ranges.size() && step(ranges[next]) == bytes; ++next) bytes *= size(ranges[next]);
-    return bytes % kLine == 0 && std::ranges::all_of(ranges.begin() + next, ranges.end(),
-                                                     [&](UOp r) { return step(r) % kLine == 0; });
+    const std::span rest = std::span(ranges).subspan(next);
+    return rest.empty() || (bytes % kLine == 0 && std::ranges::all_of(rest, [&](UOp r) {
+                              return step(r) % kLine == 0;
+                            }));
   }
 
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
@@ -313,14 +317,14 @@ class Chooser : Sketch {
 
   // A sum for each channel of a batch of pictures, (n, c, k) over n and k. Short pieces of memory
   // that lie far apart come slowly, so the sums of all channels are kept, and memory is read as it
-  // lies.
+  // lies. Nothing that changes a sum depends on threads.
   bool fold_as_memory_lies() {
     if (focus >= 0 || !nests.empty() || !sum || sum->ints(0) != static_cast<int64_t>(Op::Add))
       return false;
     if (outputs.size() != 1 || reduces.size() != 2) return false;
     const UOp c = outputs[0];
     UOp n = reduces[0], k = reduces[1];
-    int64_t bytes = 0;
+    int64_t bytes = 0, piece = 0;
     for (const Access& a : accesses) {
       if (a.store || !(a.moved_by & (slot_bit(n) | slot_bit(k)))) continue;
       auto step = [&](UOp r) { return stride_of(a.position, r).value_or(0); };
@@ -328,25 +332,29 @@ class Chooser : Sketch {
       if (a.gated || !a.memory->is(Op::Param) || step(k) != 1 || step(c) != size(k) ||
           step(n) != size(c) * size(k))
         return false;
-      bytes += size(n) * step(n) * size_of(a.dtype());
+      piece = std::max(piece, size(k) * size_of(a.dtype()));
+      bytes += size(n) * size(c) * size(k) * size_of(a.dtype());
     }
-    constexpr int64_t kPage = 4096;
     const int64_t lanes = target.vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
-    const int64_t channels = size(c) / target.threads;
-    if (bytes <= target.cache_bytes / 2 || size(k) * size_of(sum->dtype) >= kPage) return false;
-    if (size(k) % lanes || vectors < 4 || channels < 2 || size(c) % target.threads) return false;
+    if (bytes <= 4 * target.l2_bytes || piece >= kPage) return false;
+    if (size(k) % lanes || vectors < 4 || size(c) < 2) return false;
+    const int64_t share = std::max<int64_t>(2, pieces(size(c), target.threads));
+    return (share < size(c) && keep_channels(c, n, k, share)) || keep_channels(c, n, k, size(c));
+  }
 
+  bool keep_channels(UOp c, UOp n, UOp k, int64_t share) {
     Sketch trial = *this;
+    const int64_t lanes = target.vector_bytes / size_of(sum->dtype);
     const int rows = range_slot(n), along = range_slot(k);
     int kept = range_slot(c);
-    if (target.threads > 1) {
+    if (share < size(c)) {
       trial.shared = kept;
-      kept = trial.split(kept, channels, Role::Loop);
+      kept = trial.split(kept, share, Role::Loop);
     }
     const int copies = trial.next_slot();
     if (kept < 0 || !trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {kept}})) return false;
     if (trial.split(along, lanes, Role::Lane) < 0) return false;
-    if (const int64_t f = largest_factor(vectors, {4, 5, 6, 3, 2}); f > 1)
+    if (const int64_t f = largest_factor(size(k) / lanes, {4, 5, 6, 3, 2}); f > 1)
       trial.split(along, f, Role::Upcast);
     if (!trial.act({Action::Block, rows}) ||
         !trial.act({Action::Order, rows, 0, Role::Loop, {copies}}))
@@ -359,7 +367,7 @@ class Chooser : Sketch {
   // of a row on its way. Threads that wait for memory together do so less with a line of each row.
   int64_t vectors_of_step(int64_t streams, bool threaded) const {
     if (looks_for_nans(sum)) return std::min<int64_t>(target.vector_registers / 2 / streams, 8);
-    return threaded ? 1 : 8;
+    return threaded ? std::max<int64_t>(1, kLine / target.vector_bytes) : 8;
   }
 
   // Of the largest of values: in two of them at once, which stay in registers so long.

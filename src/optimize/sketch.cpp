@@ -154,4 +154,12 @@ void order_reduces(Sketch& s, bool longest_inside) {
   s.act({Action::Order, range_slot(nest[0]), 0, Role::Loop, rest});
 }
 
+void skip_gates(Sketch& s) {
+  if (!s.sum || !s.sum->src(0)->is(Op::Where)) return;
+  for (UOp r : s.reduces) {
+    if (Sketch::size(r) < 8 || (s.sum->src(0)->src(0)->ranges & slot_bit(r))) continue;
+    if (s.act({Action::Skip, range_slot(r)})) return;
+  }
+}
+
 }  // namespace mote

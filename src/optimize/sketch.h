@@ -4,6 +4,9 @@
 
 namespace mote {
 
+// How many of this size there are in n, the last of them maybe shorter.
+inline int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
 struct Access {
   UOp memory;
   UOp position;   // without its gate
@@ -57,6 +60,9 @@ struct Sketch {
 // depends on before all others, so that these can be skipped; the longest one inside all others if
 // asked.
 void order_reduces(Sketch& sketch, bool longest_inside);
+
+// A gate on products need not be tried for each of them if a long loop does not change it.
+void skip_gates(Sketch& sketch);
 
 // Register tile, blocks and packed operands of a sum of products with reuse on two output axes.
 // False: the kernel is something else and stays as it is.
