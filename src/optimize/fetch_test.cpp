@@ -49,6 +49,13 @@ UOp scaled(int64_t count, int64_t size, int slot = 1) {
   return r.kernel(r.read(r.j) / reduce_over(Op::Add, r.read(r.k) * r.read(r.k), over));
 }
 
+UOp copied(int64_t count) {
+  UOp i = range(0, index(count), Role::Loop);
+  UOp to = at(param(0, DType::f32, count), i), from = at(param(1, DType::f32, count), i);
+  UOp end = make(Op::End, DType::none, {make(Op::Store, DType::none, {to, from}), i});
+  return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+}
+
 UOp transposed(int64_t rows, int64_t columns) {
   UOp i = range(0, index(rows), Role::Loop), j = range(1, index(columns), Role::Loop);
   UOp to = at(param(0, DType::f32, rows * columns), i * columns + j);
@@ -156,7 +163,7 @@ TEST_SUITE("actions") {
     CHECK(streams(transposed(8192, 2048)));
     CHECK(!streams(transposed(8192, 2040)));
     target.vector_bytes = 32;
-    CHECK(streams(scaled(1, (1 << 24) + 1)));  // only the end is no whole line
+    CHECK(streams(copied((1 << 24) + 1)));  // only the end is no whole line
     target.vector_bytes = 64;
     target.cache_bytes = 64 << 20;
     CHECK(!streams(scaled(2048, 8192)));
