@@ -275,7 +275,7 @@ Ref copy_row(UOp n, const Ref& g, uint32_t) {
 
 bool is_zero(UOp n) {
   while (has(n->op, Movement)) n = n->src(0);
-  return n->is(Op::Const) && n == prim::constant(n->dtype, 0.0);
+  return is_const(n, 0.0);
 }
 
 // where(x <= 0, 0, x)

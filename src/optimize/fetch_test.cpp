@@ -3,17 +3,12 @@
 
 #include <algorithm>
 
-#include "algebra/algebra.h"
-#include "ir/spec.h"
-#include "lower/lower.h"
 #include "optimize/moves.h"
-#include "runtime/interp_program.h"
+#include "optimize/small_kernels_test.h"
 
 using namespace mote;
 
 namespace {
-
-UOp at(UOp memory, UOp position) { return make(Op::Index, memory->dtype, {memory, position}); }
 
 struct Rows {
   int64_t count, size;
@@ -52,17 +47,13 @@ UOp scaled(int64_t count, int64_t size, int slot = 1) {
 UOp copied(int64_t count) {
   UOp i = range(0, index(count), Role::Loop);
   UOp to = at(param(0, DType::f32, count), i), from = at(param(1, DType::f32, count), i);
-  UOp end = make(Op::End, DType::none, {make(Op::Store, DType::none, {to, from}), i});
-  return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+  return kernel(to, from, {i});
 }
 
 UOp transposed(int64_t rows, int64_t columns) {
   UOp i = range(0, index(rows), Role::Loop), j = range(1, index(columns), Role::Loop);
   UOp to = at(param(0, DType::f32, rows * columns), i * columns + j);
-  UOp store = make(Op::Store, DType::none,
-                   {to, at(param(1, DType::f32, rows * columns), j * rows + i)});
-  return make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i, j})},
-              Arg::of(intern_arg({})));
+  return kernel(to, at(param(1, DType::f32, rows * columns), j * rows + i), {i, j});
 }
 
 // As softmax does, without rounding: how far below its largest each element is, times the sum.

@@ -77,7 +77,7 @@ class Chooser : Sketch {
     most = std::min(rows, most);
     for (int64_t n = most; n > most / 2; --n)
       if (rows % n == 0 && n % 4 == 0) return n;
-    const int64_t parts = (rows + most - 1) / most, part = (rows + parts - 1) / parts;
+    const int64_t part = pieces(rows, pieces(rows, most));
     return (part + 3) / 4 * 4;
   }
 
@@ -140,7 +140,7 @@ class Chooser : Sketch {
   // Elements per vector step when an axis of n is cut into vectors of `width`; gated ones cost
   // more.
   static double lane_speed(int64_t n, int64_t width) {
-    double steps = static_cast<double>((n + width - 1) / width);
+    double steps = static_cast<double>(pieces(n, width));
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
   }
 

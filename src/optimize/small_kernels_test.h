@@ -23,6 +23,27 @@ inline UOp kernel(UOp place, UOp value, std::initializer_list<UOp> loops) {
   return make(Op::Sink, DType::none, {make(Op::End, DType::none, end)}, Arg::of(intern_arg({})));
 }
 
+// c[i, j] = sum over k of a[i, k] * b[k, j], in i32 so that any order gives the same bits.
+inline UOp matmul_body(int64_t m, int64_t n, int64_t k) {
+  UOp c = param(0, DType::i32, m * n), a = param(1, DType::i32, m * k),
+      b = param(2, DType::i32, k * n);
+  UOp i = range(0, index(m), Role::Loop), j = range(1, index(n), Role::Loop),
+      r = range(2, index(k), Role::Reduce);
+  UOp over[] = {r};
+  UOp value = reduce_over(Op::Add, at(a, i * k + r) * at(b, r * n + j), over);
+  return kernel(at(c, i * n + j), value, {i, j});
+}
+
+// out[i, j] = x[i, j] + sum over k of x[i, k]: two nests that share no value but scalars.
+inline UOp row_sums_added() {
+  UOp out = param(0, DType::f32, 512), x = param(1, DType::f32, 512);
+  UOp i = range(0, index(8), Role::Loop), j = range(1, index(64), Role::Loop),
+      k = range(2, index(64), Role::Reduce);
+  UOp over[] = {k};
+  return kernel(at(out, i * 64 + j),
+                at(x, i * 64 + j) + reduce_over(Op::Add, at(x, i * 64 + k), over), {i, j});
+}
+
 // out[x] = sum over t and o of a[x + ahead - t] * w[o, t] where that is in a.
 inline UOp window_of(int64_t outputs, int64_t taps, int64_t ahead) {
   UOp out = param(0, DType::i32, outputs), a = param(1, DType::i32, outputs + ahead),
