@@ -11,7 +11,7 @@
 namespace mote::data {
 
 Characters characters(std::string_view text, Loc where) {
-  Call call("characters", where);
+  OuterCall call("characters", where);
   expect(is_utf8(text), "the text is not UTF-8");
   std::set<uint32_t> seen;
   int64_t count = 0;
@@ -26,14 +26,14 @@ Characters characters(std::string_view text, Loc where) {
 }
 
 Characters characters_of_file(const std::string& path, Loc where) {
-  Call call("characters_of_file", where);
+  OuterCall call("characters_of_file", where);
   File file = open_file(path);
   check_file(is_utf8(file.bytes.text()), path, "the text is not UTF-8");
   return characters(file.bytes.text());
 }
 
 std::vector<int32_t> Characters::encode(std::string_view text, Loc where) const {
-  Call call("encode", where);
+  OuterCall call("encode", where);
   std::vector<int32_t> out;
   while (!text.empty()) {
     std::string_view before = text;
@@ -47,7 +47,7 @@ std::vector<int32_t> Characters::encode(std::string_view text, Loc where) const 
 }
 
 std::string Characters::decode(std::span<const int32_t> tokens, Loc where) const {
-  Call call("decode", where);
+  OuterCall call("decode", where);
   std::string out;
   for (int32_t token : tokens) {
     expect(token >= 0 && static_cast<size_t>(token) < characters.size(), "no token ", token,
@@ -61,7 +61,7 @@ std::string Characters::decode(std::span<const int32_t> tokens, Loc where) const
 
 TokenBatch token_batch(std::span<const int32_t> tokens, std::span<const int64_t> starts,
                        int64_t context, const std::string& device, Loc where) {
-  Call call("token_batch", where);
+  OuterCall call("token_batch", where);
   expect(context > 0, "the context must be positive, got ", context);
   std::vector<int64_t> now, next;
   for (int64_t start : starts) {

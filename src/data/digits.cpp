@@ -201,7 +201,7 @@ void ink(const std::vector<Stroke>& strokes, Random& random, uint8_t* pixels) {
 }  // namespace
 
 Images digits(int64_t count, uint64_t seed, Loc where) {
-  Call call("digits", where);
+  OuterCall call("digits", where);
   expect(count >= 0 && count <= INT64_MAX / (kSide * kSide), "cannot draw ", count, " digits");
   static const Shapes shapes;
   Images out;

@@ -16,7 +16,7 @@ static int64_t bytes_each(const Images& set) { return set.channels * set.height 
 
 Images::Batch Images::batch(std::span<const int64_t> rows, const std::string& device,
                             Loc where) const {
-  Call call("batch", where);
+  OuterCall call("batch", where);
   const auto each = static_cast<size_t>(bytes_each(*this));
   std::vector<uint8_t> picked(rows.size() * each);
   std::vector<int64_t> classes_of(rows.size());
@@ -32,7 +32,7 @@ Images::Batch Images::batch(std::span<const int64_t> rows, const std::string& de
 }
 
 Images Images::slice(int64_t first, int64_t end, Loc where) const {
-  Call call("slice", where);
+  OuterCall call("slice", where);
   expect(0 <= first && first <= end && end <= count(), "no rows ", first, " ... ", end,
          " in a set of ", count());
   Images out;
@@ -64,7 +64,7 @@ Idx parse_idx(const File& file) {
 }
 
 Idx read_idx(const std::string& path, Loc where) {
-  Call call("read_idx", where);
+  OuterCall call("read_idx", where);
   return parse_idx(unpacked(open_file(path)));
 }
 
@@ -94,7 +94,7 @@ static Images mnist_part(const std::string& folder, const std::string& prefix) {
 }
 
 Split mnist(const std::string& folder, Loc where) {
-  Call call("mnist", where);
+  OuterCall call("mnist", where);
   return {mnist_part(folder, "train"), mnist_part(folder, "t10k")};
 }
 
@@ -113,7 +113,7 @@ void append_cifar10(const File& file, Images& out) {
 }
 
 Images cifar10(const std::vector<std::string>& files, Loc where) {
-  Call call("cifar10", where);
+  OuterCall call("cifar10", where);
   Images out;
   out.channels = 3, out.height = out.width = 32, out.classes = 10;
   for (const std::string& path : files) append_cifar10(unpacked(open_file(path)), out);
@@ -121,7 +121,7 @@ Images cifar10(const std::vector<std::string>& files, Loc where) {
 }
 
 Split cifar10(const std::string& folder, Loc where) {
-  Call call("cifar10", where);
+  OuterCall call("cifar10", where);
   std::vector<std::string> train, test;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

@@ -9,7 +9,7 @@
 namespace mote::data {
 
 Order::Order(int64_t count, int64_t batch, uint64_t seed, Loc where) : batch_(batch) {
-  Call call("Order", where);
+  OuterCall call("Order", where);
   expect(batch > 0 && count >= batch, "cannot make batches of ", batch, " from ", count,
          " examples");
   order_.resize(static_cast<size_t>(count));
@@ -37,7 +37,7 @@ std::span<const int64_t> Order::next() {
 }
 
 void Order::restore(const State& state, Loc where) {
-  Call call("restore", where);
+  OuterCall call("restore", where);
   expect(state.epoch >= 0 && state.position >= 0 &&
              state.position <= static_cast<int64_t>(order_.size()),
          "no order of ", order_.size(), " examples has epoch ", state.epoch, ", position ",

@@ -161,16 +161,16 @@ int32_t Vocabulary::find(std::string_view piece) const {
 
 Tokenizer::Tokenizer(Vocabulary&& v) : vocabulary_(new Vocabulary(std::move(v))) {}
 Tokenizer Tokenizer::gguf(const std::string& path, Loc where) {
-  Call call("Tokenizer::gguf", where);
+  OuterCall call("Tokenizer::gguf", where);
   return Tokenizer(vocabulary_of_gguf(open_file(path)));
 }
 Tokenizer Tokenizer::gpt2(const std::string& encoder_json, const std::string& vocab_bpe,
                           Loc where) {
-  Call call("Tokenizer::gpt2", where);
+  OuterCall call("Tokenizer::gpt2", where);
   return Tokenizer(vocabulary_of_gpt2(open_file(encoder_json), open_file(vocab_bpe)));
 }
 Tokenizer Tokenizer::llama2c(const std::string& path, Loc where) {
-  Call call("Tokenizer::llama2c", where);
+  OuterCall call("Tokenizer::llama2c", where);
   return Tokenizer(vocabulary_of_llama2c(open_file(path)));
 }
 Tokenizer::~Tokenizer() { delete vocabulary_; }
@@ -183,13 +183,13 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
 }
 
 const std::string& Tokenizer::piece(int32_t token, Loc where) const {
-  Call call("piece", where);
+  OuterCall call("piece", where);
   expect(token >= 0 && token < size(), "no token ", token, " in a vocabulary of ", size());
   return vocabulary_->pieces[static_cast<size_t>(token)];
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens, Loc where) const {
-  Call call("decode", where);
+  OuterCall call("decode", where);
   std::string out;
   for (int32_t token : tokens) out += piece(token);
   bool drop = vocabulary_->kind == Vocabulary::SentencePiece && vocabulary_->space_in_front;

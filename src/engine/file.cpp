@@ -9,7 +9,7 @@ void start_engine();
 
 Tensor from_file(const std::string& path, DType dtype, const Sizes& shape, int64_t offset,
                  Loc where) {
-  Call call("from_file", where);
+  OuterCall call("from_file", where);
   start_engine();
   expect(dtype != DType::none && dtype != DType::index, "no tensor has the dtype ", dtype);
   expect(offset >= 0, "the offset must not be negative, got ", offset);

@@ -158,7 +158,7 @@ JitBase::JitBase() : core_(new JitCore) {}
 JitBase::~JitBase() { delete core_; }
 
 JitCore& JitBase::core(const Loc& where) const {
-  Call call("jit", where);
+  OuterCall call("jit", where);
   expect(core_, "the function was moved from");
   return *core_;
 }
@@ -205,7 +205,7 @@ JitCall::JitCall(JitCore& core, const JitTypes& types, const Loc& where) : core_
     return;
   }
   core.mutex.unlock();
-  Call call("jit", where);
+  OuterCall call("jit", where);
   expect(!calls_itself, "the function calls itself");
   expect(false, other, "; reset() captures anew");
 }
@@ -225,7 +225,7 @@ void JitCall::operator()(const std::string& path, const Sym& s) {
 JitCall::Mode JitCall::start() {
   if (core_.inlined) return Run;
   start_engine();
-  Call call("jit", core_.where);
+  OuterCall call("jit", core_.where);
   const bool always_runs = !flag(Flag::JIT) || flag(Flag::CHECK);
   if (always_runs || !core_.has_run) {
     core_.recorder.emplace(false);
@@ -243,7 +243,7 @@ JitCall::Mode JitCall::start() {
 
 bool JitCall::finish() {
   if (core_.inlined) return false;
-  Call call("jit", core_.where);
+  OuterCall call("jit", core_.where);
   if (core_.mode == Capture)
     core_.finish_capture();
   else

@@ -226,7 +226,7 @@ class Layout {
 }  // namespace
 
 std::string Tensor::to_string(Loc where) const {
-  Call call("to_string", where);
+  OuterCall call("to_string", where);
   HostArray a(dtype(), value_shape(*this));
   if (a.count() == 0) return "[]";
   copy_out(a.bytes.data(), static_cast<int64_t>(a.bytes.size()));
@@ -234,7 +234,7 @@ std::string Tensor::to_string(Loc where) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
-  Call call("operator<<", Loc());
+  OuterCall call("operator<<", Loc());
   return out << (t.defined() ? t.to_string(Loc()) : "undefined");
 }
 

@@ -16,7 +16,7 @@ namespace mote {
 void start_engine();
 
 Tensor& Tensor::realize(Loc where) {
-  Call call("realize", where);
+  OuterCall call("realize", where);
   expect_defined(*this);
   start_engine();
   mote::realize({*this});
@@ -24,7 +24,7 @@ Tensor& Tensor::realize(Loc where) {
 }
 
 void realize(const std::vector<Tensor>& tensors, Loc where) {
-  Call call("realize", where);
+  OuterCall call("realize", where);
   start_engine();
   for (const Tensor& t : tensors) expect_defined(t);
   realize(std::span<const Tensor>(tensors));
@@ -90,7 +90,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
 }
 
 void Tensor::copy_out(void* data, int64_t bytes, Loc where) const {
-  Call call("copy_out", where);
+  OuterCall call("copy_out", where);
   expect_defined(*this);
   int64_t needed = count_of(value_shape(*this)) * size_of(dtype());
   expect(bytes == needed, "room for ", bytes, " bytes, but the tensor of shape ", shape_of(*this),
@@ -115,7 +115,7 @@ T convert(DType d, const std::byte* p) {
 
 template <class T>
 std::vector<T> Tensor::to_vector(Loc where) const {
-  Call call("to_vector", where);
+  OuterCall call("to_vector", where);
   expect_defined(*this);
   std::vector<std::byte> bytes = read_bytes(*this);
   std::vector<T> out;
@@ -128,7 +128,7 @@ std::vector<T> Tensor::to_vector(Loc where) const {
 
 template <class T>
 T Tensor::item(Loc where) const {
-  Call call("item", where);
+  OuterCall call("item", where);
   expect_defined(*this);
   expect(count_of(value_shape(*this)) == 1, "wants a tensor with one element, got shape ",
          shape_of(*this));

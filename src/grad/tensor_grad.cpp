@@ -85,7 +85,7 @@ bool Tensor::requires_grad() const {
 }
 
 Tensor& Tensor::requires_grad_(bool required, Loc where) {
-  Call call("requires_grad_", where);
+  OuterCall call("requires_grad_", where);
   expect_defined(*this);
   expect(!required || is_float(dtype()), "only floating-point tensors have gradients, got ",
          dtype(), " ", *this);
@@ -96,7 +96,7 @@ Tensor& Tensor::requires_grad_(bool required, Loc where) {
 }
 
 void Tensor::backward(const Tensor& gradient, Loc where) const {
-  Call call("backward", where);
+  OuterCall call("backward", where);
   Ref loss = loss_node(*this);
   auto leaves = leaf_gradients(loss, seed_node(*this, loss, gradient));
   expect(!leaves.empty(), "nothing this tensor of shape ", *this,
@@ -119,7 +119,7 @@ void Tensor::zero_grad() {
 
 std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const Tensor& gradient,
                                      bool allow_unused, Loc where) const {
-  Call call("gradient", where);
+  OuterCall call("gradient", where);
   Ref loss = loss_node(*this);
   Ref seed = seed_node(*this, loss, gradient);
   std::vector<Ref> nodes;

@@ -184,12 +184,12 @@ void check_savable(const std::vector<NamedTensor>& tensors) {
 }
 
 std::vector<NamedTensor> load(const std::string& path, Loc where) {
-  Call call("load", where);
+  OuterCall call("load", where);
   return load_by([](const File& file) { return parse_any(file); }, path);
 }
 
 std::vector<NamedTensor> load_safetensors(const std::string& path, Metadata* metadata, Loc where) {
-  Call call("load_safetensors", where);
+  OuterCall call("load_safetensors", where);
   const File file = open_file(path);
   FileContents contents = parse_safetensors(file);
   if (metadata) *metadata = std::move(contents.metadata);
@@ -197,27 +197,27 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Metadata* met
 }
 
 Tensor load_npy(const std::string& path, Loc where) {
-  Call call("load_npy", where);
+  OuterCall call("load_npy", where);
   return load_by(parse_npy, path).front().tensor;
 }
 
 std::vector<NamedTensor> load_npz(const std::string& path, Loc where) {
-  Call call("load_npz", where);
+  OuterCall call("load_npz", where);
   return load_by(parse_npz, path);
 }
 
 std::vector<NamedTensor> load_torch(const std::string& path, Loc where) {
-  Call call("load_torch", where);
+  OuterCall call("load_torch", where);
   return load_by(parse_torch, path);
 }
 
 std::vector<NamedTensor> load_gguf(const std::string& path, Loc where) {
-  Call call("load_gguf", where);
+  OuterCall call("load_gguf", where);
   return load_by(parse_gguf, path);
 }
 
 FileInfo file_info(const std::string& path, Loc where) {
-  Call call("file_info", where);
+  OuterCall call("file_info", where);
   const File file = open_file(path);
   FileContents contents = parse_any(file);
   FileInfo out{.format = std::move(contents.format),

@@ -220,7 +220,7 @@ FileContents parse_npz(const File& file) {
 }
 
 void save_npy(const std::string& path, const Tensor& tensor, Loc where) {
-  Call call("save_npy", where);
+  OuterCall call("save_npy", where);
   expect_defined(tensor);
   const std::string header = header_of(tensor);
   OutputFile out(path);
@@ -230,7 +230,7 @@ void save_npy(const std::string& path, const Tensor& tensor, Loc where) {
 }
 
 void save_npz(const std::string& path, const std::vector<NamedTensor>& tensors, Loc where) {
-  Call call("save_npz", where);
+  OuterCall call("save_npz", where);
   check_savable(tensors);
   std::vector<std::string> headers;
   for (const NamedTensor& t : tensors) {

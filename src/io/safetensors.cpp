@@ -156,7 +156,7 @@ FileContents parse_safetensors(const File& file) {
 
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata, Loc where) {
-  Call call("save_safetensors", where);
+  OuterCall call("save_safetensors", where);
   check_savable(tensors);
   check_metadata(metadata);
   std::vector<const NamedTensor*> sorted;

@@ -8,7 +8,7 @@ namespace mote::optim {
 
 LossScaler::LossScaler(const LossScalerOptions& o, const std::string& device, Loc where)
     : options_(o) {
-  Call call("LossScaler", where);
+  OuterCall call("LossScaler", where);
   expect(o.init_scale > 0 && o.growth_interval > 0, "needs a scale and an interval > 0, got ",
          o.init_scale, " and ", o.growth_interval);
   factor = tensor(o.init_scale, {DType::f32, device});
@@ -16,19 +16,19 @@ LossScaler::LossScaler(const LossScalerOptions& o, const std::string& device, Lo
 }
 
 Tensor LossScaler::scale(const Tensor& loss, Loc where) const {
-  Call call("scale", where);
+  OuterCall call("scale", where);
   return loss * factor;
 }
 
 void LossScaler::unscale(Optimizer& opt, Loc where) {
-  Call call("unscale", where);
+  OuterCall call("unscale", where);
   if (finite_.defined()) return;
   opt.scale_gradients(factor.reciprocal());
   finite_ = opt.gradients_are_finite();
 }
 
 std::vector<Tensor> LossScaler::step(Optimizer& opt, Loc where) {
-  Call call("step", where);
+  OuterCall call("step", where);
   unscale(opt, where);
   std::vector<Tensor> written = opt.step_if(finite_, where);
   Tensor good = growth_tracker + 1;

@@ -56,7 +56,7 @@ Schedule constant_lr(double lr, double factor, int64_t steps) {
 }
 
 Schedule step_lr(double lr, int64_t every, double gamma, Loc where) {
-  Call call("step_lr", where);
+  OuterCall call("step_lr", where);
   expect_steps(every);
   auto formula = [](const Schedule& s, int64_t step) {
     return s.numbers[0] * std::pow(s.numbers[2], step / static_cast<int64_t>(s.numbers[1]));
@@ -65,7 +65,7 @@ Schedule step_lr(double lr, int64_t every, double gamma, Loc where) {
 }
 
 Schedule multi_step_lr(double lr, const std::vector<int64_t>& milestones, double gamma, Loc where) {
-  Call call("multi_step_lr", where);
+  OuterCall call("multi_step_lr", where);
   expect_ascending(milestones);
   auto formula = [](const Schedule& s, int64_t step) {
     double rate = s.numbers[0];
@@ -86,7 +86,7 @@ Schedule exponential_lr(double lr, double gamma) {
 }
 
 Schedule linear_lr(double lr, int64_t steps, double start, double end, Loc where) {
-  Call call("linear_lr", where);
+  OuterCall call("linear_lr", where);
   expect_steps(steps);
   auto formula = [](const Schedule& s, int64_t step) {
     double part = std::min(1.0, static_cast<double>(step) / s.numbers[2]);
@@ -96,7 +96,7 @@ Schedule linear_lr(double lr, int64_t steps, double start, double end, Loc where
 }
 
 Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min, Loc where) {
-  Call call("cosine_annealing_lr", where);
+  OuterCall call("cosine_annealing_lr", where);
   expect_steps(steps);
   auto formula = [](const Schedule& s, int64_t step) {
     return cosine_between(s.numbers[0], s.numbers[1], static_cast<double>(step) / s.numbers[2]);
@@ -105,7 +105,7 @@ Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min, Loc where
 }
 
 Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o, Loc where) {
-  Call call("one_cycle_lr", where);
+  OuterCall call("one_cycle_lr", where);
   expect_steps(steps);
   double first = max_lr / o.div_factor, last = first / o.final_div_factor;
   double total = static_cast<double>(steps), up = o.pct_start * total - 1;
@@ -118,7 +118,7 @@ Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& o, Loc where
 
 Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones,
                        Loc where) {
-  Call call("sequential_lr", where);
+  OuterCall call("sequential_lr", where);
   expect(parts.size() == milestones.size() + 1, "needs one milestone between two parts, got ",
          parts.size(), " parts and ", milestones.size(), " milestones");
   expect_ascending(milestones);

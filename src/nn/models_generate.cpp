@@ -12,7 +12,7 @@
 namespace mote::models {
 
 Sampler::Sampler(const SamplerOptions& o, Loc where) : options_(o) {
-  Call call("Sampler", where);
+  OuterCall call("Sampler", where);
   expect(o.temperature >= 0, "the temperature must not be negative, got ", o.temperature);
   expect(o.top_k >= 0, "top_k must not be negative, got ", o.top_k);
   expect(o.top_p > 0 && o.top_p <= 1, "top_p must be above 0 and at most 1, got ", o.top_p);
@@ -20,7 +20,7 @@ Sampler::Sampler(const SamplerOptions& o, Loc where) : options_(o) {
 
 // The likeliest tokens, sorted, whose probabilities add up to top_p; at most top_k of them.
 int32_t Sampler::operator()(std::span<const float> logits, Loc where) {
-  Call call("Sampler", where);
+  OuterCall call("Sampler", where);
   expect(!logits.empty(), "there are no logits to choose from");
   if (options_.temperature == 0)
     return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -52,7 +52,7 @@ int32_t Sampler::operator()(std::span<const float> logits, Loc where) {
 
 std::vector<int32_t> generate(const Gpt& model, std::vector<int32_t> tokens, int64_t count,
                               Sampler& sampler, Loc where) {
-  Call call("generate", where);
+  OuterCall call("generate", where);
   expect(!tokens.empty(), "there must be a token to begin with");
   const Tensor& positions = model.transformer.wpe.weight;
   int64_t context = positions.size(0);
@@ -92,7 +92,7 @@ struct Generator::State {
 };
 
 Generator::Generator(const Llama& model, Loc where) {
-  Call call("Generator", where);
+  OuterCall call("Generator", where);
   state_ = new State(model);
 }
 Generator::~Generator() { delete state_; }
@@ -100,7 +100,7 @@ int64_t Generator::position() const { return state_->position; }
 void Generator::restart() { state_->position = 0; }
 
 std::vector<float> Generator::next(int32_t token, Loc where) {
-  Call call("next", where);
+  OuterCall call("next", where);
   const LlamaConfig& config = state_->model.config;
   expect(token >= 0 && token < config.vocabulary, "no token ", token, " in a vocabulary of ",
          config.vocabulary);

@@ -85,7 +85,7 @@ std::vector<NamedTensor> weights_of(const File& file, Reader& in, const Header& 
 }  // namespace
 
 Llama load_llama2c(const std::string& path, const Options& options, Loc where) {
-  Call call("load_llama2c", where);
+  OuterCall call("load_llama2c", where);
   File file = open_file(path);
   Reader in(file);
   Header h = read_header(in);

@@ -12,7 +12,7 @@ class ModuleCall {
   ModuleCall(const char* module, const Loc& where) : call_(module, where), module_(module) {}
 
  private:
-  Call call_;
+  OuterCall call_;
   ModuleScope module_;
 };
 

@@ -38,7 +38,7 @@ std::vector<Tensor>& State::operator[](std::string_view name) {
 Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
                      Loc where)
     : params(std::move(parameters)), keeping_(keeping) {
-  Call call("optim", where);
+  OuterCall call("optim", where);
   nn::expect_at_least_0(learning_rate, "learning rate");
   expect(!params.empty(), "needs at least one parameter");
   for (size_t i = 0; i < params.size(); ++i)
@@ -78,7 +78,7 @@ void Optimizer::count_steps() { steps = number(0, params[0]); }
 std::vector<Tensor> Optimizer::step(Loc where) { return step_if({}, where); }
 
 std::vector<Tensor> Optimizer::step_if(const Tensor& applies, Loc where) {
-  Call call("step", where);
+  OuterCall call("step", where);
   prepare();
   applies_ = applies;
   begin_step();
@@ -109,7 +109,7 @@ void Optimizer::zero_grad(bool set_to_none) {
 }
 
 void Optimizer::set_lr(double value, Loc where) {
-  Call call("set_lr", where);
+  OuterCall call("set_lr", where);
   nn::expect_at_least_0(value, "learning rate");
   lr.assign(number(value, lr)).realize();
 }
@@ -121,7 +121,7 @@ void Optimizer::gather() {
 }
 
 std::vector<Tensor> Optimizer::gradients(Loc where) {
-  Call call("gradients", where);
+  OuterCall call("gradients", where);
   gather();
   std::vector<Tensor> out;
   for (const Tensor& p : params)
@@ -142,21 +142,21 @@ void Optimizer::prepare() {
 }
 
 void Optimizer::scale_gradients(const Tensor& factor, Loc where) {
-  Call call("scale_gradients", where);
+  OuterCall call("scale_gradients", where);
   prepare();
   for (Tensor& g : ready_)
     if (g.defined()) g = g * factor;
 }
 
 void Optimizer::clip_grad_value(double limit, Loc where) {
-  Call call("clip_grad_value", where);
+  OuterCall call("clip_grad_value", where);
   prepare();
   for (Tensor& g : ready_)
     if (g.defined()) g = g.clamp(-limit, limit);
 }
 
 Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
-  Call call("clip_grad_norm", where);
+  OuterCall call("clip_grad_norm", where);
   prepare();
   bool largest = std::isinf(norm_type);
   auto of = [&](const Tensor& g) {
@@ -171,7 +171,7 @@ Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
 }
 
 Tensor Optimizer::gradients_are_finite(Loc where) {
-  Call call("gradients_are_finite", where);
+  OuterCall call("gradients_are_finite", where);
   prepare();
   return combined(
       ready_, [](const Tensor& g) { return g.isfinite().all(); },

@@ -9,7 +9,7 @@ namespace mote::optim {
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
-  Call call("SGD", where);
+  OuterCall call("SGD", where);
   nn::expect_at_least_0(o.momentum, "momentum");
   nn::expect_at_least_0(o.weight_decay, "weight decay");
   expect(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
@@ -35,7 +35,7 @@ Tensor SGD::update(size_t i, const Tensor& p, const Tensor& gradient) {
 
 Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
-  Call call("Adam", where);
+  OuterCall call("Adam", where);
   nn::expect_below_1(o.beta1, "beta1");
   nn::expect_below_1(o.beta2, "beta2");
   nn::expect_at_least_0(o.eps, "eps");
@@ -96,7 +96,7 @@ Tensor LAMB::update(size_t i, const Tensor& p, const Tensor& g) {
 
 LARS::LARS(std::vector<Tensor> parameters, const LARSOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {false, o.master_weights}, where), options_(o) {
-  Call call("LARS", where);
+  OuterCall call("LARS", where);
   nn::expect_at_least_0(o.momentum, "momentum");
   nn::expect_at_least_0(o.weight_decay, "weight decay");
   add_state("momentum_buffer");
@@ -137,7 +137,7 @@ double rate_factor(const Tensor& p, bool match_rms_adamw) {
 
 Muon::Muon(std::vector<Tensor> parameters, const MuonOptions& o, Loc where)
     : Optimizer(std::move(parameters), o.lr, {false, o.master_weights}, where), options_(o) {
-  Call call("Muon", where);
+  OuterCall call("Muon", where);
   nn::expect_at_least_0(o.momentum, "momentum");
   nn::expect_at_least_0(o.weight_decay, "weight decay");
   for (size_t i = 0; i < params.size(); ++i)

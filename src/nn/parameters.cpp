@@ -19,7 +19,7 @@ std::vector<NamedTensor> keep_parameters(std::vector<NamedTensor> all) {
 
 void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedTensor>& from,
                   bool strict, Loc where) {
-  Call call("load_state_dict", where);
+  OuterCall call("load_state_dict", where);
   std::map<std::string, const Tensor*> given;
   for (const NamedTensor& n : from) given[n.name] = &n.tensor;
   for (const NamedTensor& n : into) {

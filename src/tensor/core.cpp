@@ -104,7 +104,7 @@ bool Tensor::is_contiguous(Loc where) const {
 }
 
 Tensor Tensor::detach(Loc where) const {
-  Call call("detach", where);
+  ViewCall call("detach", where);
   return make_view(*this, prim::detach(chain_of(*this)), strides_of(*this));
 }
 
@@ -171,20 +171,20 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, Operand value, Loc where) {
 }
 
 Tensor Tensor::cast(DType to, Loc where) const {
-  Call call("cast", where);
-  if (to == dtype()) return *this;
+  ViewCall call("cast", where);
+  if (to == dtype()) return unchanged(*this);
   expect(to != DType::none && to != DType::index, "no tensor has the dtype ", to);
   return make_value(prim::cast(node_of(*this), to), *this);
 }
 Tensor Tensor::to(DType dtype, Loc where) const {
-  Call call("to", where);
+  ViewCall call("to", where);
   return cast(dtype);
 }
 Tensor Tensor::to(const std::string& name, Loc where) const {
-  Call call("to", where);
+  ViewCall call("to", where);
   expect_defined(*this);
   uint8_t target = device_from(name);
-  if (target == impl_->device) return *this;
+  if (target == impl_->device) return unchanged(*this);
   return make_value(copied_to(*this, target), target);
 }
 Tensor Tensor::bitcast(DType to, Loc where) const {
@@ -192,7 +192,7 @@ Tensor Tensor::bitcast(DType to, Loc where) const {
   expect(
       to != DType::none && to != DType::index && to != DType::boolean && dtype() != DType::boolean,
       "bits of ", dtype(), " cannot be read as ", to);
-  if (to == dtype()) return *this;
+  if (to == dtype()) return unchanged(*this);
   int from_size = size_of(dtype()), to_size = size_of(to);
   Tensor bits = make_value(prim::bitcast(node_of(*this), bits_type(8 * from_size)), *this);
   if (from_size > to_size) bits = cut_bits(bits, from_size / to_size);
@@ -212,8 +212,8 @@ Tensor Tensor::clone(Loc where) const {
   return make_value(node_of(*this), *this);
 }
 Tensor Tensor::contiguous(Loc where) const {
-  Call call("contiguous", where);
-  if (is_contiguous()) return *this;
+  ViewCall call("contiguous", where);
+  if (is_contiguous()) return unchanged(*this);
   return make_value(prim::contiguous(node_of(*this)), *this);
 }
 

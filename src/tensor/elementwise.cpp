@@ -178,7 +178,7 @@ Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype) {
                       like);
   }
   expect_defined(*o.tensor, "an operand");
-  if (dtype == DType::none || dtype == o.tensor->dtype()) return *o.tensor;
+  if (dtype == DType::none || dtype == o.tensor->dtype()) return unchanged(*o.tensor);
   return make_value(prim::cast(node_of(*o.tensor), dtype), *o.tensor);
 }
 

@@ -15,6 +15,7 @@ Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
 thread_local HandleListener* handle_listener = nullptr;
+thread_local bool Call::values = false;
 thread_local int Call::depth = 0;
 thread_local std::vector<Ref> Call::pins;
 
@@ -283,6 +284,7 @@ Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
 }
 
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
+  if (Call::gives_values()) return make_value(std::move(chain), of);
   if (chain == chain_of(of)) return of;
   auto* impl = new_impl();
   impl->dtype = of.dtype();
@@ -291,6 +293,10 @@ Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   impl->chain = std::move(chain);
   impl->strides = std::move(strides);
   return Tensor(impl);
+}
+
+Tensor unchanged(const Tensor& t) {
+  return Call::gives_values() ? make_value(node_of(t), t) : t;
 }
 
 void become_view(const Tensor& t, const Tensor& view) {
@@ -303,6 +309,7 @@ void become_view(const Tensor& t, const Tensor& view) {
 
 Ref chain_of(const Tensor& t) {
   expect_defined(t);
+  if (Call::gives_values()) return node_of(t);
   return t.impl()->base.defined() ? t.impl()->chain : placeholder(t);
 }
 

@@ -55,11 +55,15 @@ inline Tensor make_value(Ref node, const Tensor& like) {
 }
 // A tensor with storage of its own that holds `buffer` (a Buffer node) in the given shape.
 Tensor make_stored(const Ref& buffer, std::span<const Dim> shape);
-// A view of `of`: a chain made from chain_of(of), and PyTorch's strides of the result.
+// What movement is applied to: t's chain, or its node in a Call that gives values.
+Ref chain_of(const Tensor& t);
+// A view of `of`, or a value in a Call that gives values: movement of chain_of(of), and PyTorch's
+// strides of the result.
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides);
+// t where nothing has to be done to it: itself, or a new value in a Call that gives values.
+Tensor unchanged(const Tensor& t);
 // t, which has no views of its own, becomes `view`: a view of the same shape and dtype.
 void become_view(const Tensor& t, const Tensor& view);
-Ref chain_of(const Tensor& t);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
 
@@ -88,22 +92,45 @@ extern Storage* (*storage_part)(Storage& whole, int64_t first, int64_t count);
 // Set by the engine: an error for a device that is unknown or not available here.
 extern void (*open_device)(uint8_t device);
 
-// Opened by every public call: provenance, and the life of the size expressions made meanwhile.
+// Opened by every public call: provenance, the life of the size expressions made meanwhile, and what
+// movement gives. A method's result is a new tensor unless its documentation says that it is a
+// view, so inside a Call movement gives values, and no result of it can share the operand's memory.
 class Call {
  public:
-  Call(const char* method, const Loc& where) : scope_(method, where) { ++depth; }
+  Call(const char* method, const Loc& where) : Call(method, where, true) {}
   ~Call() {
+    values = outer_;
     if (--depth == 0 && !pins.empty()) pins.clear();
   }
   static const Dim& keep(const Dim& d, Ref r) {  // r lives as long as the outermost call
     pins.push_back(std::move(r));
     return d;
   }
+  static bool gives_values() { return values; }
+
+ protected:
+  Call(const char* method, const Loc& where, bool gives_values)
+      : scope_(method, where), outer_(values) {
+    values = gives_values;
+    ++depth;
+  }
 
  private:
   CallScope scope_;
+  bool outer_;
+  static thread_local bool values;
   static thread_local int depth;
   static thread_local std::vector<Ref> pins;
+};
+// Of a method that gives views; called to compute a value, it gives values as well.
+class ViewCall : public Call {
+ public:
+  ViewCall(const char* method, const Loc& where) : Call(method, where, gives_values()) {}
+};
+// Of what uses tensors as a program does: it may write through the views that it takes.
+class OuterCall : public Call {
+ public:
+  OuterCall(const char* method, const Loc& where) : Call(method, where, false) {}
 };
 
 // A User error that names the method the user called.
@@ -167,7 +194,7 @@ uint8_t common_device(std::initializer_list<const Tensor*> tensors);
 
 // op on operands of one dtype (a comparison's result is bool), broadcast.
 Tensor elementwise(Op op, std::initializer_list<Operand> operands, DType dtype);
-// A tensor of the operand: itself, or a rank-0 one on like's device.
+// A tensor of the operand: unchanged, cast, or a rank-0 one on like's device.
 Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype = DType::none);
 Ref constant(DType dtype, const Number& n);
 // Under CHECK=1 a divisor that is 0 anywhere is an error, where the division is one of integers.

@@ -257,9 +257,11 @@ Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, 
 }  // namespace
 
 Tensor Tensor::index(const std::vector<Index>& indices, Loc where) const {
-  Call call("index", where);
+  ViewCall call("index", where);
   Indexed r = take_views(*this, indices);
-  return r.axes.empty() ? r.view : read_at(r);
+  if (r.axes.empty()) return r.view;
+  Call copy("index", where);
+  return read_at(r);
 }
 
 Tensor Tensor::operator()(Index a) const { return index({a}, a.where); }
@@ -274,13 +276,13 @@ Tensor Tensor::operator()(Index a, Index b, Index c, Index d, Index e) const {
 Tensor Tensor::operator[](Index a) const { return index({a}, a.where); }
 
 Tensor& Tensor::set(const std::vector<Index>& indices, Operand value, Loc where) {
-  Call call("set", where);
+  OuterCall call("set", where);
   return index_put_(indices, value);
 }
 
 Tensor& Tensor::index_put_(const std::vector<Index>& indices, Operand value, bool accumulate,
                            Loc where) {
-  Call call("index_put_", where);
+  OuterCall call("index_put_", where);
   expect_defined(*this);
   Tensor v = to_tensor(value, *this, dtype());
   if (is_lone_mask(indices))

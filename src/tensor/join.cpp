@@ -99,7 +99,7 @@ Tensor pad_constant(const Tensor& t, const std::vector<std::pair<int64_t, int64_
 // Both sides of one axis, by copying elements of it.
 Tensor pad_by_copy(const Tensor& t, int64_t axis, int64_t before, int64_t after,
                    const std::string& mode) {
-  if (before == 0 && after == 0) return t;
+  if (before == 0 && after == 0) return unchanged(t);
   int64_t n = t.size(axis), most = mode == "reflect" ? n - 1 : n;
   expect(before >= 0 && after >= 0, "mode ", mode, " needs amounts >= 0, got ", before, " and ",
          after);
@@ -238,7 +238,7 @@ Tensor Tensor::pad(const Ints& pad, const char* mode, Number value, Loc where) c
   if (how == "constant") return pad_constant(*this, amounts, value);
   expect(how == "reflect" || how == "replicate" || how == "circular",
          "the mode is constant, reflect, replicate or circular, got ", how);
-  Tensor t = *this;
+  Tensor t = unchanged(*this);
   for (int64_t i = 0; i < dim(); ++i) {
     auto [before, after] = amounts[static_cast<size_t>(i)];
     t = pad_by_copy(t, i, before, after, how);

@@ -143,7 +143,7 @@ Tensor erfc_wide(const Tensor& x) {
 
 Tensor integral(const Tensor& t, Tensor (*f)(const Tensor&)) {
   expect(t.dtype() != DType::boolean, "needs numbers, got bool");
-  return t.is_floating_point() ? f(t) : t;
+  return t.is_floating_point() ? f(t) : unchanged(t);
 }
 
 Tensor truncated(const Tensor& x) { return apply(Op::Trunc, x, x.dtype()); }
@@ -214,7 +214,7 @@ MOTE_RESULT(sin, curve(Op::Sin, *this))
 MOTE_RESULT(cos, curve(Op::Cos, *this))
 MOTE_RESULT(tanh, curve(Op::Tanh, *this))
 MOTE_RESULT(erf, curve(Op::Erf, *this))
-MOTE_RESULT(positive, *this)
+MOTE_RESULT(positive, unchanged(*this))
 MOTE_RESULT(square, mul(*this))
 MOTE_RESULT(reciprocal, 1.0 / *this)
 MOTE_RESULT(deg2rad, *this * (std::numbers::pi / 180))
@@ -259,13 +259,13 @@ Tensor Tensor::neg(Loc w) const {
 }
 Tensor Tensor::abs(Loc w) const {
   Call call("abs", w);
-  if (!is_signed(dtype())) return *this;
+  if (!is_signed(dtype())) return unchanged(*this);
   Tensor larger = elementwise(Op::Max, {*this, neg()}, dtype());
   return is_floating_point() ? larger + 0.0 : larger;  // the larger of -0 and 0 may be either
 }
 Tensor Tensor::sign(Loc w) const {
   Call call("sign", w);
-  if (dtype() == DType::boolean) return *this;
+  if (dtype() == DType::boolean) return unchanged(*this);
   Tensor zero = zeros_like(), up = mote::where(*this > 0, ones_like(), zero);
   Tensor out = is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
   return make_value(prim::flat_in(node_of(*this), node_of(out)), *this);
@@ -316,7 +316,7 @@ Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal
 }
 Tensor Tensor::nan_to_num(double nan, Loc w) const {
   Call call("nan_to_num", w);
-  if (!is_floating_point()) return *this;
+  if (!is_floating_point()) return unchanged(*this);
   static constexpr double largest[] = {448,
                                        57344,
                                        3.3895313892515355e38,

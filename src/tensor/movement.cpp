@@ -199,12 +199,12 @@ Ref windows(const Ref& r, std::span<const int64_t> kernel, std::span<const int64
 }
 
 Tensor Tensor::reshape(const Sizes& shape, Loc where) const {
-  Call call("reshape", where);
+  ViewCall call("reshape", where);
   return reshaped(*this, new_shape(*this, shape));
 }
 
 Tensor Tensor::view(const Sizes& shape, Loc where) const {
-  Call call("view", where);
+  ViewCall call("view", where);
   std::vector<Dim> dims = new_shape(*this, shape);
   auto v = try_view(*this, dims);
   expect(v.has_value(), "shape ", *this, " with strides ", strides_of(*this), " cannot be seen as ",
@@ -215,7 +215,7 @@ Tensor Tensor::view(const Sizes& shape, Loc where) const {
 Tensor Tensor::view_as(const Tensor& other, Loc where) const { return view(other.sizes(), where); }
 
 Tensor Tensor::permute(const Axes& axes, Loc where) const {
-  Call call("permute", where);
+  ViewCall call("permute", where);
   std::vector<int64_t> order = to_axes(axes, dim());
   expect(static_cast<int64_t>(order.size()) == dim(), "needs all axes of shape ", *this, ", got ",
          axes.list);
@@ -223,20 +223,20 @@ Tensor Tensor::permute(const Axes& axes, Loc where) const {
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b, Loc where) const {
-  Call call("transpose", where);
+  ViewCall call("transpose", where);
   std::vector<int64_t> order = range_of(dim());
   int64_t x = to_axis(a, dim()), y = to_axis(b, dim());
-  if (dim() == 0) return *this;
+  if (dim() == 0) return unchanged(*this);
   std::swap(order[static_cast<size_t>(x)], order[static_cast<size_t>(y)]);
   return permuted(*this, order);
 }
 Tensor Tensor::swapaxes(int64_t a, int64_t b, Loc where) const {
-  Call call("swapaxes", where);
+  ViewCall call("swapaxes", where);
   return transpose(a, b);
 }
 
 Tensor Tensor::movedim(const Axes& from, const Axes& to, Loc where) const {
-  Call call("movedim", where);
+  ViewCall call("movedim", where);
   std::vector<int64_t> source = to_axes(from, dim()), target = to_axes(to, dim());
   expect(source.size() == target.size(), "moves ", source.size(), " axes to ", target.size(),
          " places");
@@ -252,18 +252,18 @@ Tensor Tensor::movedim(const Axes& from, const Axes& to, Loc where) const {
 }
 
 Tensor Tensor::t(Loc where) const {
-  Call call("t", where);
+  ViewCall call("t", where);
   expect(dim() <= 2, "needs at most two axes, got shape ", *this);
-  return dim() < 2 ? *this : transpose(0, 1);
+  return dim() < 2 ? unchanged(*this) : transpose(0, 1);
 }
 Tensor Tensor::mT(Loc where) const {
-  Call call("mT", where);
+  ViewCall call("mT", where);
   expect(dim() >= 2, "needs at least two axes, got shape ", *this);
   return transpose(-2, -1);
 }
 
 Tensor Tensor::expand(const Sizes& shape, Loc where) const {
-  Call call("expand", where);
+  ViewCall call("expand", where);
   std::vector<Dim> dims = to_dims(shape);
   const std::vector<Dim>& from = dims_of(*this);
   expect(from.size() <= dims.size(), "shape ", *this, " has more axes than ", dims);
@@ -276,11 +276,11 @@ Tensor Tensor::expand(const Sizes& shape, Loc where) const {
   return expanded(*this, dims);
 }
 Tensor Tensor::expand_as(const Tensor& other, Loc where) const {
-  Call call("expand_as", where);
+  ViewCall call("expand_as", where);
   return expand(other.sizes());
 }
 Tensor Tensor::broadcast_to(const Sizes& shape, Loc where) const {
-  Call call("broadcast_to", where);
+  ViewCall call("broadcast_to", where);
   return expand(shape);
 }
 Tensor broadcast_tensor(const Tensor& t, std::span<const Dim> dims) {
@@ -288,7 +288,7 @@ Tensor broadcast_tensor(const Tensor& t, std::span<const Dim> dims) {
 }
 
 Tensor Tensor::shrink(const Sizes& begin, const Sizes& end, Loc where) const {
-  Call call("shrink", where);
+  ViewCall call("shrink", where);
   std::vector<Dim> from = to_dims(begin), to = to_dims(end);
   const std::vector<Dim>& dims = dims_of(*this);
   expect(from.size() == dims.size() && to.size() == dims.size(),
@@ -305,7 +305,7 @@ Tensor Tensor::shrink(const Sizes& begin, const Sizes& end, Loc where) const {
 }
 
 Tensor Tensor::narrow(int64_t dim, Size start, Size length, Loc where) const {
-  Call call("narrow", where);
+  ViewCall call("narrow", where);
   expect(this->dim() > 0, "a tensor without axes cannot be narrowed");
   int64_t axis = to_axis(dim, this->dim());
   Dim size = dims_of(*this)[static_cast<size_t>(axis)], begin = to_dim(start), n = to_dim(length);
@@ -326,18 +326,18 @@ Tensor selected(const Tensor& t, int64_t axis, const Size& index, int64_t said_a
 }
 
 Tensor Tensor::select(int64_t dim, Size index, Loc where) const {
-  Call call("select", where);
+  ViewCall call("select", where);
   expect(this->dim() > 0, "a tensor without axes cannot be indexed");
   int64_t axis = to_axis(dim, this->dim());
   return selected(*this, axis, index, axis);
 }
 
 Tensor Tensor::squeeze(Loc where) const {
-  Call call("squeeze", where);
+  ViewCall call("squeeze", where);
   return squeeze(Axes(range_of(dim())));
 }
 Tensor Tensor::squeeze(const Axes& axes, Loc where) const {
-  Call call("squeeze", where);
+  ViewCall call("squeeze", where);
   std::vector<int64_t> drop = to_axes(axes, dim());
   std::vector<Dim> dims;
   for (int64_t i = 0; i < dim(); ++i) {
@@ -348,7 +348,7 @@ Tensor Tensor::squeeze(const Axes& axes, Loc where) const {
 }
 
 Tensor Tensor::unsqueeze(int64_t dim, Loc where) const {
-  Call call("unsqueeze", where);
+  ViewCall call("unsqueeze", where);
   int64_t rank = this->dim();
   expect(dim >= -rank - 1 && dim <= rank, "a new axis of shape ", *this, " can be ", -rank - 1,
          " to ", rank, ", got ", dim);
@@ -359,7 +359,7 @@ Tensor Tensor::unsqueeze(int64_t dim, Loc where) const {
 }
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Loc where) const {
-  Call call("flatten", where);
+  ViewCall call("flatten", where);
   auto first = static_cast<size_t>(to_axis(start_dim, dim()));
   auto last = static_cast<size_t>(to_axis(end_dim, dim()));
   expect(first <= last, "the first axis ", start_dim, " comes after the last, ", end_dim);
@@ -371,12 +371,12 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Loc where) const {
   return reshaped(*this, dims);
 }
 Tensor Tensor::ravel(Loc where) const {
-  Call call("ravel", where);
+  ViewCall call("ravel", where);
   return flatten();
 }
 
 Tensor Tensor::unflatten(int64_t dim, const Sizes& sizes, Loc where) const {
-  Call call("unflatten", where);
+  ViewCall call("unflatten", where);
   auto axis = static_cast<size_t>(to_axis(dim, this->dim()));
   std::vector<Dim> parts = to_dims(sizes), dims = dims_of(*this);
   expect(!dims.empty() && !parts.empty(), "needs an axis and sizes for it");
@@ -391,7 +391,7 @@ Tensor Tensor::unflatten(int64_t dim, const Sizes& sizes, Loc where) const {
 }
 
 std::vector<Tensor> Tensor::split(const Ints& size, int64_t dim, Loc where) const {
-  Call call("split", where);
+  ViewCall call("split", where);
   expect(this->dim() > 0, "a tensor without axes cannot be split");
   int64_t axis = to_axis(dim, this->dim());
   int64_t total = numeric(dims_of(*this)[static_cast<size_t>(axis)]);
@@ -413,7 +413,7 @@ std::vector<Tensor> Tensor::split(const Ints& size, int64_t dim, Loc where) cons
 }
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Loc where) const {
-  Call call("chunk", where);
+  ViewCall call("chunk", where);
   expect(chunks > 0, "needs a number of chunks > 0, got ", chunks);
   expect(this->dim() > 0, "a tensor without axes cannot be split");
   int64_t total = numeric(dims_of(*this)[static_cast<size_t>(to_axis(dim, this->dim()))]);
@@ -421,7 +421,7 @@ std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Loc where) const 
 }
 
 std::vector<Tensor> Tensor::unbind(int64_t dim, Loc where) const {
-  Call call("unbind", where);
+  ViewCall call("unbind", where);
   expect(this->dim() > 0, "a tensor without axes cannot be split");
   std::vector<Tensor> out;
   for (int64_t i = 0; i < size(dim); ++i) out.push_back(select(dim, i));
@@ -429,7 +429,7 @@ std::vector<Tensor> Tensor::unbind(int64_t dim, Loc where) const {
 }
 
 Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const {
-  Call call("unfold", where);
+  ViewCall call("unfold", where);
   if (this->dim() == 0) return unsqueeze(0).unfold(0, size, step).squeeze(0);
   int64_t axis = to_axis(dim, this->dim()),
           length = numeric(dims_of(*this)[static_cast<size_t>(axis)]);
@@ -448,7 +448,7 @@ Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const 
 
 // The diagonal of a square is every (d+1)-th of its d * d elements.
 Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2, Loc where) const {
-  Call call("diagonal", where);
+  ViewCall call("diagonal", where);
   expect(dim() >= 2, "needs at least two axes, got shape ", *this);
   int64_t a = to_axis(dim1, dim()), b = to_axis(dim2, dim());
   expect(a != b, "the two axes are the same, ", dim1);
