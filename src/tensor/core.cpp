@@ -89,6 +89,7 @@ Sizes Tensor::sizes(Loc where) const {
 }
 int64_t Tensor::size(int64_t axis, Loc where) const {
   Call call("size", where);
+  expect(dim() > 0, "a tensor without axes has no sizes");
   return numeric(shape_of(*this)[static_cast<int>(to_axis(axis, dim()))]);
 }
 

@@ -174,6 +174,7 @@ Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const
   expect_index(index);
   expect(index.dim() == this->dim(), "index of shape ", index, " and tensor of shape ", *this,
          " have different numbers of axes");
+  if (this->dim() == 0) return gather(dim, index);
   int64_t axis = to_axis(dim, this->dim());
   std::vector<Dim> at = dims_of(index), from = dims_of(*this);
   at[static_cast<size_t>(axis)] = from[static_cast<size_t>(axis)] = 1;
@@ -263,6 +264,7 @@ Tensor Tensor::index_fill(int64_t dim, const Tensor& index, Operand value, Loc w
   Call call("index_fill", where);
   expect_index(index);
   expect(index.dim() <= 1, "needs a vector of positions, got shape ", index);
+  if (this->dim() == 0) return unsqueeze(0).index_fill(dim, index, value).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
   Tensor at = as_positions(index.reshape(-1), dims_of(*this)[static_cast<size_t>(axis)]);
   if (index.numel() == 0) return clone();

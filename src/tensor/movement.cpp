@@ -240,6 +240,7 @@ Tensor Tensor::movedim(const Axes& from, const Axes& to, Loc where) const {
   std::vector<int64_t> source = to_axes(from, dim()), target = to_axes(to, dim());
   expect(source.size() == target.size(), "moves ", source.size(), " axes to ", target.size(),
          " places");
+  if (dim() == 0) return unchanged(*this);
   std::vector<int64_t> order(static_cast<size_t>(dim()), -1);
   for (size_t i = 0; i < source.size(); ++i) order[static_cast<size_t>(target[i])] = source[i];
   int64_t next = 0;
