@@ -56,14 +56,18 @@ Outputs both(const ValuesIndices& r) { return {r.values, r.indices}; }
 // The rest of a view's rows that would copy: not in order in memory.
 bool in_order(const Tensor& x) { return x.is_contiguous(); }
 
-#define ROW(name, kind, ...) \
-  { #name, kind, [](const Tensor& x) -> Outputs { return {__VA_ARGS__}; } }
-#define ROWS(name, kind, ...) \
-  { #name, kind, [](const Tensor& x) -> Outputs { return __VA_ARGS__; } }
+#define ROW(name, kind, ...)                                              \
+  {                                                                       \
+#name, kind, [](const Tensor& x) -> Outputs { return {__VA_ARGS__}; } \
+  }
+#define ROWS(name, kind, ...)                                           \
+  {                                                                     \
+#name, kind, [](const Tensor& x) -> Outputs { return __VA_ARGS__; } \
+  }
 #define UNARY(name) ROW(name, Copy, x.name(), mote::name(x)),
-#define BINARY(name)                                                              \
+#define BINARY(name)                                                               \
   ROW(name, Copy, x.name(x), x.name(number_like(x, 0)), x.name(number_like(x, 1)), \
-      mote::name(number_like(x, 1), x), mote::name(number_like(x, 0), x)),        \
+      mote::name(number_like(x, 1), x), mote::name(number_like(x, 0), x)),         \
       ROW(name, Copy, x.name(0)), ROW(name, Copy, x.name(1)), ROW(name, Copy, x.name(1.0)),
 
 // clang-format off
@@ -294,8 +298,7 @@ Tensor make(DType dtype, const std::vector<int64_t>& shape, Origin origin) {
   Options o{dtype, "INTERP"};
   int64_t count = 1;
   for (int64_t n : shape) count *= n;
-  Tensor x = (arange(count + 1, {DType::f32, "INTERP"}).narrow(0, 1, count) * 0.125)
-                 .reshape(shape);
+  Tensor x = (arange(count + 1, {DType::f32, "INTERP"}).narrow(0, 1, count) * 0.125).reshape(shape);
   x = is_float(dtype) ? x.to(dtype) : (x * 8).to(dtype);
   if (dtype == DType::boolean) x = x.eq(0);
   switch (origin) {
@@ -382,9 +385,11 @@ struct Trial {
 
 constexpr DType dtypes[] = {DType::f32, DType::i64, DType::u8, DType::boolean,
                             DType::f64, DType::f16, DType::i32};
+// clang-format off
 const std::vector<int64_t> shapes[] = {{},     {1},          {3},          {1, 1},
                                        {2, 3}, {3, 3},       {1, 1, 3},    {1, 1, 2, 2},
                                        {2, 0}, {1, 1, 1, 1}, {1, 2, 2, 2}, {1, 1, 2, 2, 2}};
+// clang-format on
 
 // Every row on every shape, with all dtypes and origins or with some of them in turn.
 class Trials {
