@@ -1,0 +1,155 @@
+// How far functions of f64 and f32 are from the exact result, in units of the last place.
+#include <doctest/doctest.h>
+#include <mote/mote.h>
+
+#include <climits>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace mote;
+
+namespace {
+
+using Exact = long double;
+
+double test_scale() {
+  const char* text = std::getenv("MOTE_TEST_SCALE");
+  return text ? std::atof(text) : 1.0;
+}
+
+struct Function {
+  const char* name;
+  Tensor (*ours)(const Tensor& x);
+  Exact (*exact)(Exact x);
+  double f64_ulps, f32_ulps;  // the bounds of docs/semantics.md
+};
+
+Exact exact_sinc(Exact x) {
+  if (x == 0) return 1;
+  Exact y = 3.14159265358979323846264338327950288L * x;
+  // sin(pi x) by the distance from the nearest whole number.
+  Exact n = std::nearbyint(x), part = x - n;
+  Exact s = std::sin(3.14159265358979323846264338327950288L * part);
+  return (std::fmod(std::fabs(n), 2.0L) == 1 ? -s : s) / y;
+}
+Exact exact_sigmoid(Exact x) {
+  Exact e = std::exp(-std::fabs(x));
+  return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+#define FUNCTION(name, f64, f32) \
+  { #name, [](const Tensor& x) { return x.name(); }, [](Exact x) -> Exact { return std::name(x); }, f64, f32 }
+#define WITH(name, exact, f64, f32) \
+  { #name, [](const Tensor& x) { return x.name(); }, exact, f64, f32 }
+
+// clang-format off
+const Function functions[] = {
+    FUNCTION(sqrt, 0.5, 0.5), FUNCTION(exp, 2, 1), FUNCTION(exp2, 2, 1), FUNCTION(expm1, 2, 2),
+    FUNCTION(log, 2, 1), FUNCTION(log2, 2, 1), FUNCTION(log10, 2, 1), FUNCTION(log1p, 2, 2),
+    FUNCTION(sin, 2, 2), FUNCTION(cos, 2, 2), FUNCTION(tan, 2, 2), FUNCTION(asin, 2, 1),
+    FUNCTION(acos, 2, 1), FUNCTION(atan, 2, 1), FUNCTION(sinh, 2, 2), FUNCTION(cosh, 2, 2),
+    FUNCTION(tanh, 2, 1), FUNCTION(asinh, 2, 1), FUNCTION(acosh, 2, 1), FUNCTION(atanh, 2, 1),
+    FUNCTION(erf, 2, 1), FUNCTION(erfc, 2, 1),
+    WITH(rsqrt, [](Exact x) { return 1 / std::sqrt(x); }, 2, 2),
+    WITH(reciprocal, [](Exact x) { return 1 / x; }, 0.5, 0.5),
+    WITH(sinc, exact_sinc, 2, 2),
+    WITH(sigmoid, exact_sigmoid, 2, 2),
+    WITH(silu, [](Exact x) { return std::isinf(x) && x < 0 ? NAN : x * exact_sigmoid(x); }, 2, 2),
+    WITH(logsigmoid, [](Exact x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); }, 2, 2),
+    WITH(deg2rad, [](Exact x) { return x * (3.14159265358979323846264338327950288L / 180); }, 2, 2),
+    WITH(rad2deg, [](Exact x) { return x * (180 / 3.14159265358979323846264338327950288L); }, 2, 2),
+};
+// clang-format on
+
+// The distance of a result from the exact value; infinite where a NaN, an infinity or the sign of a
+// zero is wrong.
+template <class T>
+double ulps_off(T got, Exact exact) {
+  const T rounded = static_cast<T>(exact);
+  if (std::isnan(rounded) || std::isnan(got))
+    return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
+  if (got == rounded && std::isinf(got)) return 0;
+  const T largest = std::numeric_limits<T>::max();
+  if (std::isinf(got) || std::isinf(rounded)) {
+    bool near = std::fabs(got) >= largest && std::fabs(rounded) >= largest;
+    return near && std::signbit(got) == std::signbit(rounded) ? 1 : INFINITY;
+  }
+  const int places = std::numeric_limits<T>::digits;
+  int exponent = std::max(rounded == 0 ? INT_MIN : std::ilogb(rounded),
+                          std::numeric_limits<T>::min_exponent - 1);
+  return static_cast<double>(std::fabs(static_cast<Exact>(got) - exact) *
+                             std::ldexp(1.0L, places - 1 - exponent));
+}
+
+// Points where formulas break, and random ones: of all magnitudes, near 1, and of usual sizes.
+template <class T>
+std::vector<T> points(size_t count, uint64_t seed) {
+  using L = std::numeric_limits<T>;
+  std::vector<T> out;
+  for (T v : {T(0), L::denorm_min(), L::min(), L::epsilon(), L::epsilon() / 2, T(1e-8), T(1e-4),
+              T(0.22), T(0.25), T(0.46), T(0.5), T(0.66), T(1) - L::epsilon() / 2, T(1),
+              T(1) + L::epsilon(), T(M_PI), T(M_PI_2), T(M_PI_4), T(M_LN2), T(2), T(2.4142), T(6),
+              T(9), T(10), T(19), T(20), T(22), T(26), T(27.2), T(36.7), T(37.5), T(88.7), T(89.4),
+              T(100), T(709.78), T(710.4), T(745.2), T(1e8), T(1e17), L::max(), L::infinity()})
+    for (T s : {v, -v}) out.push_back(s);
+  out.push_back(L::quiet_NaN());
+  std::mt19937_64 random(seed);
+  auto real = [&](double lo, double hi) {
+    return std::uniform_real_distribution<double>(lo, hi)(random);
+  };
+  while (out.size() < count) {
+    T sign = random() % 2 ? T(1) : T(-1);
+    switch (random() % 8) {
+      case 0: out.push_back(sign * std::ldexp(T(real(1, 2)), static_cast<int>(real(L::min_exponent, L::max_exponent)))); break;
+      case 1: out.push_back(sign * (T(1) + sign * std::ldexp(T(real(1, 2)), -static_cast<int>(real(2, 2 + L::digits))))); break;
+      case 2: out.push_back(sign * std::ldexp(T(real(1, 2)), -static_cast<int>(real(0, 30)))); break;
+      case 3: out.push_back(T(real(-1, 1))); break;
+      case 4: out.push_back(T(real(-30, 30))); break;
+      case 5: out.push_back(T(real(-745, 745))); break;
+      case 6: out.push_back(T(real(-100, 100))); break;
+      default: out.push_back(T(real(-4, 4)));
+    }
+  }
+  return out;
+}
+
+template <class T>
+void measure(const char* device, size_t count, uint64_t seed) {
+  std::vector<T> x = points<T>(count, seed);
+  for (const Function& f : functions) {
+    Tensor in = from_data(x, {static_cast<int64_t>(x.size())}, {.device = device});
+    std::vector<T> got = f.ours(in).template to_vector<T>();
+    double worst = 0;
+    T at = 0, is = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      double off = ulps_off(got[i], f.exact(x[i]));
+      if (off > worst) worst = off, at = x[i], is = got[i];
+    }
+    double bound = sizeof(T) == 8 ? f.f64_ulps : f.f32_ulps;
+    char text[200];
+    std::snprintf(text, sizeof text, "%s of %s on %s: %.3f ulp at %a (%.17g), gives %.17g, exactly %.20Lg", f.name,
+                  sizeof(T) == 8 ? "f64" : "f32", device, worst, double(at), double(at), double(is), f.exact(at));
+    if (std::getenv("SHOW_ULPS")) std::printf("%s\n", text);
+    if (worst > bound) FAIL_CHECK(std::string(text));
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("accuracy") {
+  TEST_CASE("functions of f64 are within 2 ulp") {
+    auto count = static_cast<size_t>(20'000 * test_scale());
+    measure<double>("CPU", count, 1);
+    measure<double>("INTERP", count / 10, 2);
+  }
+  TEST_CASE("functions of f32 are within their bounds") {
+    auto count = static_cast<size_t>(20'000 * test_scale());
+    measure<float>("CPU", count, 3);
+    measure<float>("INTERP", count / 10, 4);
+  }
+}
