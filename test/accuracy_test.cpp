@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
-#include <climits>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -42,10 +42,17 @@ Exact exact_sigmoid(Exact x) {
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
-#define FUNCTION(name, f64, f32) \
-  { #name, [](const Tensor& x) { return x.name(); }, [](Exact x) -> Exact { return std::name(x); }, f64, f32 }
-#define WITH(name, exact, f64, f32) \
-  { #name, [](const Tensor& x) { return x.name(); }, exact, f64, f32 }
+#define FUNCTION(name, f64, f32)                                                                   \
+  {                                                                                                \
+#name, [](const Tensor& x) { return x.name(); },                                               \
+                                                  [](Exact x) -> Exact { return std::name(x); },   \
+                                                                                              f64, \
+                                                                                              f32  \
+  }
+#define WITH(name, exact, f64, f32)                                  \
+  {                                                                  \
+#name, [](const Tensor& x) { return x.name(); }, exact, f64, f32 \
+  }
 
 // clang-format off
 const Function functions[] = {
@@ -91,11 +98,47 @@ template <class T>
 std::vector<T> points(size_t count, uint64_t seed) {
   using L = std::numeric_limits<T>;
   std::vector<T> out;
-  for (T v : {T(0), L::denorm_min(), L::min(), L::epsilon(), L::epsilon() / 2, T(1e-8), T(1e-4),
-              T(0.22), T(0.25), T(0.46), T(0.5), T(0.66), T(1) - L::epsilon() / 2, T(1),
-              T(1) + L::epsilon(), T(M_PI), T(M_PI_2), T(M_PI_4), T(M_LN2), T(2), T(2.4142), T(6),
-              T(9), T(10), T(19), T(20), T(22), T(26), T(27.2), T(36.7), T(37.5), T(88.7), T(89.4),
-              T(100), T(709.78), T(710.4), T(745.2), T(1e8), T(1e17), L::max(), L::infinity()})
+  for (T v : {T(0),
+              L::denorm_min(),
+              L::min(),
+              L::epsilon(),
+              L::epsilon() / 2,
+              T(1e-8),
+              T(1e-4),
+              T(0.22),
+              T(0.25),
+              T(0.46),
+              T(0.5),
+              T(0.66),
+              T(1) - L::epsilon() / 2,
+              T(1),
+              T(1) + L::epsilon(),
+              T(M_PI),
+              T(M_PI_2),
+              T(M_PI_4),
+              T(M_LN2),
+              T(2),
+              T(2.4142),
+              T(6),
+              T(9),
+              T(10),
+              T(19),
+              T(20),
+              T(22),
+              T(26),
+              T(27.2),
+              T(36.7),
+              T(37.5),
+              T(88.7),
+              T(89.4),
+              T(100),
+              T(709.78),
+              T(710.4),
+              T(745.2),
+              T(1e8),
+              T(1e17),
+              L::max(),
+              L::infinity()})
     for (T s : {v, -v}) out.push_back(s);
   out.push_back(L::quiet_NaN());
   std::mt19937_64 random(seed);
@@ -105,9 +148,17 @@ std::vector<T> points(size_t count, uint64_t seed) {
   while (out.size() < count) {
     T sign = random() % 2 ? T(1) : T(-1);
     switch (random() % 8) {
-      case 0: out.push_back(sign * std::ldexp(T(real(1, 2)), static_cast<int>(real(L::min_exponent, L::max_exponent)))); break;
-      case 1: out.push_back(sign * (T(1) + sign * std::ldexp(T(real(1, 2)), -static_cast<int>(real(2, 2 + L::digits))))); break;
-      case 2: out.push_back(sign * std::ldexp(T(real(1, 2)), -static_cast<int>(real(0, 30)))); break;
+      case 0:
+        out.push_back(sign * std::ldexp(T(real(1, 2)),
+                                        static_cast<int>(real(L::min_exponent, L::max_exponent))));
+        break;
+      case 1:
+        out.push_back(sign * (T(1) + sign * std::ldexp(T(real(1, 2)),
+                                                       -static_cast<int>(real(2, 2 + L::digits)))));
+        break;
+      case 2:
+        out.push_back(sign * std::ldexp(T(real(1, 2)), -static_cast<int>(real(0, 30))));
+        break;
       case 3: out.push_back(T(real(-1, 1))); break;
       case 4: out.push_back(T(real(-30, 30))); break;
       case 5: out.push_back(T(real(-745, 745))); break;
@@ -132,16 +183,99 @@ void measure(const char* device, size_t count, uint64_t seed) {
     }
     double bound = sizeof(T) == 8 ? f.f64_ulps : f.f32_ulps;
     char text[200];
-    std::snprintf(text, sizeof text, "%s of %s on %s: %.3f ulp at %a (%.17g), gives %.17g, exactly %.20Lg", f.name,
-                  sizeof(T) == 8 ? "f64" : "f32", device, worst, double(at), double(at), double(is), f.exact(at));
+    std::snprintf(text, sizeof text,
+                  "%s of %s on %s: %.3f ulp at %a (%.17g), gives %.17g, exactly %.20Lg", f.name,
+                  sizeof(T) == 8 ? "f64" : "f32", device, worst, double(at), double(at), double(is),
+                  f.exact(at));
     if (std::getenv("SHOW_ULPS")) std::printf("%s\n", text);
     if (worst > bound) FAIL_CHECK(std::string(text));
   }
 }
 
+// Rows of numbers of spread 1 around a mean, as the dtype holds them.
+struct Rows {
+  Tensor x;
+  std::vector<Exact> mean, var;  // of each row, unbiased
+};
+Rows rows_around(double mean, int64_t rows, int64_t columns, DType dtype, const char* device,
+                 uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> v(static_cast<size_t>(rows * columns));
+  for (double& e : v) e = mean + normal(random);
+  Rows out;
+  out.x = from_data(v, {rows, columns}, {dtype, device}).realize();
+  v = out.x.to_vector<double>();
+  for (auto row = v.begin(); row != v.end(); row += columns) {
+    Exact sum = 0, squares = 0, n = static_cast<Exact>(columns);
+    for (int64_t i = 0; i < columns; ++i) sum += row[i];
+    for (int64_t i = 0; i < columns; ++i) squares += (row[i] - sum / n) * (row[i] - sum / n);
+    out.mean.push_back(sum / n);
+    out.var.push_back(squares / (n - 1));
+  }
+  return out;
+}
+
+double epsilon_of(DType d) {
+  return d == DType::f64 ? 0x1p-52 : d == DType::f32 ? 0x1p-23 : d == DType::f16 ? 0x1p-10 : 0x1p-7;
+}
+
+// The largest |a / b - 1|; where both are 0 there is no difference.
+double relative_error(const std::vector<double>& got, const std::vector<Exact>& want,
+                      double power) {
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    Exact exact = std::pow(want[i], static_cast<Exact>(power));
+    if (got[i] == exact) continue;
+    worst = std::max(worst, static_cast<double>(std::fabs(got[i] / exact - 1)));
+  }
+  return worst;
+}
+
 }  // namespace
 
 TEST_SUITE("accuracy") {
+  TEST_CASE("var and std do not depend on the mean") {
+    for (const char* device : {"CPU", "INTERP"})
+      for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16})
+        for (double mean : {0.0, -1e3, 1e6, 1e9})
+          for (auto [rows, columns] : {
+                   std::pair<int64_t, int64_t>{1, 1000  },
+                    {7, 33    },
+                    {3, 20'000}
+          }) {
+            if (mean > 6e4 && dtype == DType::f16) continue;
+            if (columns > 1000 && device == std::string("INTERP")) continue;
+            Rows r = rows_around(mean, rows, columns, dtype, device, 7);
+            INFO(std::string(device)
+                 << " " << std::string(name(dtype)) << " mean " << mean << ", rows of " << columns);
+            // In f64 the data's own mean is rounded.
+            double most = 2 * epsilon_of(dtype);
+            if (dtype == DType::f64) most = 1e-12 + 1e-18 * mean * mean;
+            CHECK(relative_error(r.x.var(1).to_vector<double>(), r.var, 1) <= most);
+            CHECK(relative_error(r.x.std(1).to_vector<double>(), r.var, 0.5) <= most);
+            CHECK(relative_error(r.x.t().var(0).to_vector<double>(), r.var, 1) <= most);
+          }
+  }
+
+  TEST_CASE("norms are off by what rounding the mean gives") {
+    for (double mean : {0.0, 1e3, 1e6}) {
+      Tensor x = rows_around(mean, 32, 1024, DType::f32, "CPU", 8).x, wide = x.to_double();
+      auto check = [&](const char* what, Tensor (*norm)(const Tensor&)) {
+        INFO(std::string(what) << " mean " << mean);
+        double off = (norm(x).to_double() - norm(wide)).abs().max().item<double>();
+        CHECK(off <= 2e-6 + 2 * 0x1p-23 * mean);
+      };
+      check("layer_norm", [](const Tensor& t) { return t.layer_norm(1024); });
+      check("group_norm", [](const Tensor& t) { return t.group_norm(4); });
+      check("instance_norm", [](const Tensor& t) {
+        return t.reshape({4, 8, 1024}).instance_norm();
+      });
+      check("batch_norm",
+            [](const Tensor& t) { return t.t().batch_norm({}, {}, {}, {}, {.training = true}); });
+    }
+  }
+
   TEST_CASE("functions of f64 are within 2 ulp") {
     auto count = static_cast<size_t>(20'000 * test_scale());
     measure<double>("CPU", count, 1);

@@ -70,10 +70,11 @@ ValuesIndices extremum_at(Op op, const Tensor& t, int64_t dim, bool keepdim) {
   return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }
 
+// In f64, as PyTorch: of data far from 0 an f32 holds no mean that is near enough.
 Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepdim) {
   expect_float(t);
   std::vector<int64_t> over = to_axes_or_all(axes, t.dim());
-  Tensor wide = t.to(accumulator(t.dtype()));
+  Tensor wide = t.to(DType::f64);
   Tensor centred = wide - wide.mean(over, true);
   Tensor sum = reduce_tensor(Op::Add, centred * centred, over, keepdim);
   Tensor free = (count_over(t, over, wide.dtype()) - correction).clamp_min(0);
