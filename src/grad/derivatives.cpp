@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "grad/grad.h"
+#include "tensor/given.h"
 #include "tensor/primitives.h"
 
 namespace mote {
@@ -349,6 +350,7 @@ Row row_of(Op op) {
     case Op::Flip:       return flip_row;
     case Op::Window:     return window_row;
     case Op::Contiguous: return pass_row;
+    case Op::Given:      return given_derivative;
     case Op::Copy:       return copy_row;
     case Op::After:      return after_row;
     case Op::Store:      return store_row;
@@ -368,6 +370,7 @@ bool covers(UOp view, UOp memory) {
 bool carries(UOp n, uint32_t i) {
   if (!row_of(n->op)) return false;
   if (n->is(Op::Store)) return i == 1 && is_float(n->src(1)->dtype);
+  if (n->is(Op::Given) && i == 0) return false;
   if (!n->is(Op::After)) return is_float(n->dtype) && is_float(n->src(i)->dtype);
   if (!is_float(n->dtype)) return false;
   if (i > 0) return n->src(i)->is(Op::Store);

@@ -175,6 +175,7 @@ Interval interval(const Parts& p) {
     case Op::Window:
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Given:
     case Op::Copy:
     case Op::Stage: return of(p.src[0]);
     default: return whole(p.dtype);
@@ -317,6 +318,7 @@ std::vector<Dim> derive_shape(const Parts& p) {
     }
     case Op::Contiguous:
     case Op::Detach:
+    case Op::Given:
     case Op::Copy:
     case Op::After: return p.src[0]->shape ? p.src[0]->shape->dims : std::vector<Dim>{};
     default: return has(p.op, Alu) ? elementwise_shape(p) : std::vector<Dim>{};

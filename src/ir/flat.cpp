@@ -107,6 +107,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
     if (numbers[n]) continue;
     const bool place = asked_as_place && has(n->op, Movement);
     UOp stand = place ? n : forward(n);
+    if (stand == n && n->is(Op::Given)) stand = n->src(0);  // derivatives were taken before
     if (!ready) {
       stack.push_back({n, asked_as_place, true});
       if (stand != n) stack.push_back({stand, false, false});

@@ -27,7 +27,7 @@ struct FlatInputs {
 // Of a graph in an arena.
 Flat flatten_graph(UOp root);
 // Of effects in the tensor graph, under one Sink. A realized node is read from its buffer:
-// `forward` gives the node that stands for it.
+// `forward` gives the node that stands for it. Of a Given only the value is left.
 class Flattener {
  public:
   virtual ~Flattener() = default;

@@ -176,7 +176,7 @@ const SpecRule tensor_rules[] = {
               std::ranges::all_of(u->src().subspan(1),
                                   [](const Node* s) { return s->op == Op::Store; });
      }},
-    {OpSet{Op::Copy, Op::Contiguous, Op::Detach}, "a moved value keeps its dtype",
+    {OpSet{Op::Copy, Op::Contiguous, Op::Detach, Op::Given}, "a moved value keeps its dtype",
      [](UOp u) { return u->dtype == u->src(0)->dtype; }},
 };
 

@@ -268,6 +268,7 @@ class Interpreter {
       }
       case Op::Contiguous:
       case Op::Detach:
+      case Op::Given:
       case Op::Copy: return of(u->src(0));
       case Op::Store: return {};  // After applies it
       case Op::After: return after(u);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "tensor/impl.h"
+#include "tensor/given.h"
 
 namespace mote {
 
@@ -17,6 +17,10 @@ Tensor wide(const Tensor& t, F f) {
 
 void expect_float(const Tensor& t) {
   expect(t.is_floating_point(), "needs a float tensor, got ", t.dtype());
+}
+
+Tensor negative_expm1(const Tensor& x) {
+  return given(Given::NegativeExpm1, where(x > 0, 0, x).expm1(), {x});
 }
 
 Tensor minus_magnitude(const Tensor& x) { return where(x < 0, x, -x); }
@@ -93,11 +97,13 @@ Tensor Tensor::hardswish(Loc w) const {
 }
 Tensor Tensor::softsign(Loc w) const {
   Call call("softsign", w);
-  return wide(*this, [](const Tensor& x) { return x / (1 - minus_magnitude(x)); });
+  return wide(*this, [](const Tensor& x) {
+    return given(Given::Softsign, x / (1 - minus_magnitude(x)), {x});
+  });
 }
 Tensor Tensor::tanhshrink(Loc w) const {
   Call call("tanhshrink", w);
-  return wide(*this, [](const Tensor& x) { return x - x.tanh(); });
+  return wide(*this, [](const Tensor& x) { return given(Given::Tanhshrink, x - x.tanh(), {x}); });
 }
 
 Tensor Tensor::gelu(const char* approximate, Loc w) const {
@@ -109,20 +115,19 @@ Tensor Tensor::gelu(const char* approximate, Loc w) const {
   return wide(*this, [&](const Tensor& x) {
     if (!with_tanh) return 0.5 * x * (1 + (x * std::numbers::sqrt2 * 0.5).erf());
     Tensor inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-    return 0.5 * x * (1 + inner.tanh());
+    return given(Given::GeluTanh, 0.5 * x * (1 + inner.tanh()), {x});
   });
 }
 Tensor Tensor::elu(double alpha, Loc w) const {
   Call call("elu", w);
-  return wide(*this, [&](const Tensor& x) {
-    return mote::where(x > 0, x, alpha * mote::where(x > 0, 0, x).expm1());
-  });
+  return wide(*this,
+              [&](const Tensor& x) { return mote::where(x > 0, x, alpha * negative_expm1(x)); });
 }
 Tensor Tensor::celu(double alpha, Loc w) const {
   Call call("celu", w);
   expect(alpha != 0, "alpha must not be 0");
   return wide(*this, [&](const Tensor& x) {
-    return mote::where(x > 0, x, alpha * (mote::where(x > 0, 0, x) / alpha).expm1());
+    return mote::where(x > 0, x, alpha * negative_expm1(x / alpha));
   });
 }
 Tensor Tensor::leaky_relu(double negative_slope, Loc w) const {
@@ -141,7 +146,10 @@ Tensor Tensor::prelu(const Tensor& weight, Loc w) const {
     shape[1] = weight.numel();
     slope = weight.reshape(shape);
   }
-  return mote::where(*this > 0, *this, *this * slope);
+  Tensor out = mote::where(*this > 0, *this, *this * slope);
+  if (!out.is_floating_point()) return out;
+  auto fitted = [&](const Tensor& t) { return broadcast_tensor(t.to(out.dtype()), dims_of(out)); };
+  return given(Given::Prelu, out, {fitted(*this), fitted(slope)});
 }
 Tensor Tensor::hardshrink(double lambd, Loc w) const {
   Call call("hardshrink", w);
@@ -204,7 +212,7 @@ Tensor Tensor::logit(double eps, Loc w) const {
   Call call("logit", w);
   return wide(*this, [&](const Tensor& x) {
     Tensor p = eps >= 0 ? x.clamp(eps, 1 - eps) : x;
-    return (p / (1 - p)).log();
+    return given(Given::Logit, (p / (1 - p)).log(), {p});
   });
 }
 

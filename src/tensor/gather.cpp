@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tensor/given.h"
 #include "tensor/movement.h"
 
 namespace mote {
@@ -219,6 +220,11 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
   Tensor touched = fill_up(any_last(s.match), s.self, false);
   if (!include_self) old = mote::where(touched, full({}, nothing, {dtype(), device()}), old);
   Tensor out = elementwise(op, {old, fresh}, fresh.dtype());
+  if ((op == Op::Max || op == Op::Min) && is_floating_point()) {
+    Tensor hit = s.match & s.values.eq(folded.unsqueeze(-1));
+    Tensor hits = fill_up(fold_last(Op::Add, hit.to(DType::i64)), s.self, 0).to(out.dtype());
+    out = given(Given::ScatterExtremum, out, {old, fresh, hits, s.self.detach()});
+  }
   if (how == "mean") {
     Tensor count =
         fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);

@@ -250,12 +250,14 @@ Tensor owner_of(Storage& storage) {
   return count ? Tensor(storage.owner) : Tensor();
 }
 
+thread_local bool UnrealizedScope::open = false;
+
 Ref node_of(const TensorImpl& impl) {
   if (handle_listener) handle_listener->read(impl);
   if (impl.base.defined())
     return chain_over(impl.base, impl.chain, node_of(*impl.base.impl()), false);
   auto& self = const_cast<TensorImpl&>(impl);
-  self.value = resolve(impl.value);
+  if (!UnrealizedScope::open) self.value = resolve(impl.value);
   return impl.value;
 }
 

@@ -43,6 +43,19 @@ Tensor owner_of(Storage& storage);
 // The buffer under impl's value is its own, or (false) no longer.
 void set_own(TensorImpl& impl, bool own);
 
+// While one lives, this thread reads values as the graphs they were made of, realized or not: what
+// a derivative is made of must have derivatives too.
+class UnrealizedScope {
+ public:
+  UnrealizedScope() : before_(open) { open = true; }
+  ~UnrealizedScope() { open = before_; }
+  UnrealizedScope(const UnrealizedScope&) = delete;
+  static thread_local bool open;
+
+ private:
+  bool before_;
+};
+
 // The graph of a tensor's elements now. A value that was realized is replaced by its buffer.
 Ref node_of(const TensorImpl& impl);
 Ref node_of(const Tensor& t);

@@ -1,5 +1,5 @@
 // Losses.
-#include "tensor/impl.h"
+#include "tensor/given.h"
 
 namespace mote {
 
@@ -7,6 +7,12 @@ namespace {
 
 Tensor reduced(const Tensor& t, Reduction r) {
   return r == Reduction::none ? t : r == Reduction::sum ? t.sum() : t.mean();
+}
+
+// d^2 / 2 near 0, linear from |d| = bound on. The square of what is far is not taken.
+Tensor squared_below(const Tensor& d, double bound) {
+  Tensor size = d.abs(), near = size < bound, small = where(near, d, 0);
+  return where(near, small * small * 0.5, bound * (size - 0.5 * bound));
 }
 
 void expect_alike(const Tensor& input, const Tensor& target) {
@@ -109,9 +115,11 @@ Tensor Tensor::binary_cross_entropy(const Tensor& target, const Tensor& weight, 
   Call call("binary_cross_entropy", where);
   expect_alike(*this, target);
   expect(is_floating_point(), "needs float probabilities, got ", dtype());
-  Tensor hit = log().clamp_min(-100), miss = (1 - *this).log().clamp_min(-100);
-  Tensor losses = -(target * hit + (1 - target) * miss);
-  return reduced(weight.defined() ? losses * weight : losses, reduction);
+  Tensor p = to(accumulator(dtype())), wanted = target.to(p.dtype());
+  Tensor hit = p.log().clamp_min(-100), miss = (1 - p).log().clamp_min(-100);
+  Tensor losses = -(wanted * hit + (1 - wanted) * miss);
+  losses = given(Given::BinaryCrossEntropy, losses, {p, wanted});
+  return reduced(weight.defined() ? losses * weight : losses, reduction).to(dtype());
 }
 
 // (1 - y) x + (1 + (p - 1) y) log(1 + e^-x), which never takes the logarithm of a probability.
@@ -142,17 +150,16 @@ Tensor Tensor::smooth_l1_loss(const Tensor& target, double beta, Reduction reduc
   Call call("smooth_l1_loss", where);
   expect_alike(*this, target);
   expect(beta >= 0, "needs beta >= 0, got ", beta);
-  Tensor d = (*this - target).abs();
-  if (beta == 0) return reduced(d, reduction);
-  return reduced(mote::where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction);
+  Tensor d = *this - target;
+  if (beta == 0) return reduced(d.abs(), reduction);
+  return reduced(squared_below(d, beta) / beta, reduction);
 }
 Tensor Tensor::huber_loss(const Tensor& target, double delta, Reduction reduction,
                           Loc where) const {
   Call call("huber_loss", where);
   expect_alike(*this, target);
   expect(delta > 0, "needs delta > 0, got ", delta);
-  Tensor d = (*this - target).abs();
-  return reduced(mote::where(d <= delta, d * d * 0.5, delta * (d - 0.5 * delta)), reduction);
+  return reduced(squared_below(*this - target, delta), reduction);
 }
 
 Tensor Tensor::kl_div(const Tensor& target, Reduction reduction, bool log_target, bool batch_mean,

@@ -1,12 +1,13 @@
 // Elementwise functions composed of the primitive ones, accurate and with accurate derivatives.
 //
-// Where a branch of a where() is not finite, its argument is made harmless first: its derivative
-// would be 0 * inf. A branch point x = 0 belongs to one side, so that derivatives there are right.
+// Most have derivatives of their own (given.h). Of others: where a branch of a where() is not finite,
+// its argument is made harmless first, for its derivative would be 0 * inf; and a branch point
+// belongs to one side.
 #include <cmath>
 #include <limits>
 #include <numbers>
 
-#include "tensor/impl.h"
+#include "tensor/given.h"
 
 namespace mote {
 
@@ -26,6 +27,11 @@ Tensor composed(const Tensor& t, bool twice_as_wide, F f) {
   return f(t.to(twice_as_wide ? DType::f64 : accumulator(d))).to(d);
 }
 
+// The same with derivatives of its own.
+Tensor composed(const Tensor& t, bool twice_as_wide, Tensor (*f)(const Tensor&), Given which) {
+  return composed(t, twice_as_wide, [=](const Tensor& x) { return given(which, f(x), {x}); });
+}
+
 template <class F>
 Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
   Operand both[] = {a, b};
@@ -35,6 +41,7 @@ Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
   return f(to_tensor(a, like, wide), to_tensor(b, like, wide)).to(d);
 }
 
+Tensor fitted(const Tensor& x, const Tensor& to) { return broadcast_tensor(x, dims_of(to)); }
 Tensor magnitude(const Tensor& x) { return mote::where(x < 0, -x, x); }  // slope 1 at 0
 Tensor sign_of(const Tensor& x) { return mote::where(x < 0, x.full_like(-1), x.ones_like()); }
 
@@ -64,9 +71,11 @@ Tensor atan_wide(const Tensor& x) {
 // 1 + x is rounded; its logarithm is corrected by what the rounding lost.
 Tensor log1p_wide(const Tensor& x) {
   Tensor u = x + 1, lost = (x > -1) & (x < 1);
-  Tensor correction = mote::where(lost, (x - (u - 1)) / mote::where(lost, u, 1), 0).detach();
+  Tensor correction = mote::where(lost, (x - (u - 1)) / mote::where(lost, u, 1), 0);
   return mote::where(x == 0, x, u.log() + correction);  // -0 is one of them
 }
+
+Tensor tan_wide(const Tensor& x) { return x.sin() / x.cos(); }
 
 Tensor expm1_wide(const Tensor& x) {
   Tensor near = magnitude(x) < 0.5;
@@ -225,18 +234,18 @@ MOTE_RESULT(ceil, integral(*this, rounded_up))
 MOTE_RESULT(trunc, integral(*this, truncated))
 MOTE_RESULT(round, integral(*this, to_even))
 MOTE_RESULT(rsqrt, composed(*this, false, [](const Tensor& x) { return 1.0 / x.sqrt(); }))
-MOTE_RESULT(expm1, composed(*this, false, expm1_wide))
-MOTE_RESULT(log1p, composed(*this, false, log1p_wide))
-MOTE_RESULT(tan, composed(*this, false, [](const Tensor& x) { return x.sin() / x.cos(); }))
-MOTE_RESULT(sinh, composed(*this, false, sinh_wide))
-MOTE_RESULT(cosh, composed(*this, false, cosh_wide))
-MOTE_RESULT(asinh, composed(*this, true, asinh_wide))
-MOTE_RESULT(acosh, composed(*this, true, acosh_wide))
-MOTE_RESULT(atanh, composed(*this, true, atanh_wide))
-MOTE_RESULT(atan, composed(*this, true, atan_wide))
-MOTE_RESULT(asin, composed(*this, true, asin_wide))
-MOTE_RESULT(acos, composed(*this, true, acos_wide))
-MOTE_RESULT(erfc, composed(*this, true, erfc_wide))
+MOTE_RESULT(expm1, composed(*this, false, expm1_wide, Given::Expm1))
+MOTE_RESULT(log1p, composed(*this, false, log1p_wide, Given::Log1p))
+MOTE_RESULT(tan, composed(*this, false, tan_wide, Given::Tan))
+MOTE_RESULT(sinh, composed(*this, false, sinh_wide, Given::Sinh))
+MOTE_RESULT(cosh, composed(*this, false, cosh_wide, Given::Cosh))
+MOTE_RESULT(asinh, composed(*this, true, asinh_wide, Given::Asinh))
+MOTE_RESULT(acosh, composed(*this, true, acosh_wide, Given::Acosh))
+MOTE_RESULT(atanh, composed(*this, true, atanh_wide, Given::Atanh))
+MOTE_RESULT(atan, composed(*this, true, atan_wide, Given::Atan))
+MOTE_RESULT(asin, composed(*this, true, asin_wide, Given::Asin))
+MOTE_RESULT(acos, composed(*this, true, acos_wide, Given::Acos))
+MOTE_RESULT(erfc, composed(*this, true, erfc_wide, Given::Erfc))
 #undef MOTE_RESULT
 // clang-format on
 
@@ -337,7 +346,7 @@ Tensor Tensor::sinc(Loc w) const {
   Call call("sinc", w);
   return composed(*this, false, [](const Tensor& x) {
     Tensor zero = x.eq(0), y = mote::where(zero, 1, x) * std::numbers::pi;
-    return mote::where(zero, 1, y.sin() / y);
+    return given(Given::Sinc, mote::where(zero, 1, y.sin() / y), {x});
   });
 }
 
@@ -353,14 +362,20 @@ Tensor atan2(Operand a, Operand b, Loc w) {
     // Both infinite: the diagonals. Both zero: 0 or pi, signed by y.
     Tensor quarter = mote::where(x < 0, turn * 0.75, turn * 0.25);
     Tensor zero = mote::where(x.signbit(), turn, y);
-    return mote::where(none, mote::where(x.isinf(), quarter, zero), out);
+    Tensor angle = mote::where(none, mote::where(x.isinf(), quarter, zero), out);
+    return given(Given::Atan2, angle, {fitted(y, angle), fitted(x, angle)});
   });
 }
 
 Tensor hypot(Operand a, Operand b, Loc w) {
   Call call("hypot", w);
   return composed(a, b, true, [](const Tensor& x, const Tensor& y) {
-    return mote::where(x.isinf() | y.isinf(), x.full_like(kInf), (x * x + y * y).sqrt());
+    Tensor m = mote::where(x.abs() < y.abs(), y.abs(), x.abs());  // squares stay within f64
+    Tensor scale = mote::where(m > 1e150, x.full_like(0x1p-600),
+                               mote::where(m < 1e-150, x.full_like(0x1p600), 1));
+    Tensor p = x * scale, q = y * scale, root = (p * p + q * q).sqrt() / scale;
+    Tensor size = mote::where(x.isinf() | y.isinf(), x.full_like(kInf), root);
+    return given(Given::Hypot, size, {fitted(x, size), fitted(y, size)});
   });
 }
 
@@ -378,8 +393,8 @@ Tensor logaddexp(Operand a, Operand b, Loc w) {
   return composed(a, b, false, [](const Tensor& x, const Tensor& y) {
     Tensor top = mote::where(x < y, y, x), same = x.eq(y) & x.isinf();
     Tensor gap = mote::where(same, 0, x) - mote::where(same, 0, y);
-    Tensor sum = top + log1p_wide(mote::where(gap < 0, gap, -gap).exp());
-    return mote::where(same, x, sum);
+    Tensor sum = top + mote::where(gap < 0, gap, -gap).exp().log1p();
+    return mote::where(same, x * 0.5 + y * 0.5, sum);
   });
 }
 Tensor logaddexp2(Operand a, Operand b, Loc w) {
@@ -393,7 +408,8 @@ Tensor xlogy(Operand a, Operand b, Loc w) {
   Call call("xlogy", w);
   return composed(a, b, false, [](const Tensor& x, const Tensor& y) {
     Tensor zero = x.eq(0) & !y.isnan();
-    return mote::where(zero, 0, x * mote::where(zero, 1, y).log());
+    Tensor out = mote::where(zero, 0, x * mote::where(zero, 1, y).log());
+    return given(Given::Xlogy, out, {fitted(x, out), fitted(y, out)});
   });
 }
 
@@ -406,12 +422,12 @@ Tensor heaviside(Operand a, Operand b, Loc w) {
 Tensor fmax(Operand a, Operand b, Loc w) {
   Call call("fmax", w);
   auto [x, y] = as_tensors(a, b, common_dtype(a, b));
-  return where(x.isnan(), y, where(y.isnan(), x, maximum(x, y)));
+  return where((x >= y) | y.isnan(), x, y);  // of equal ones the first has the derivative
 }
 Tensor fmin(Operand a, Operand b, Loc w) {
   Call call("fmin", w);
   auto [x, y] = as_tensors(a, b, common_dtype(a, b));
-  return where(x.isnan(), y, where(y.isnan(), x, minimum(x, y)));
+  return where((x <= y) | y.isnan(), x, y);
 }
 
 Tensor gcd(Operand a, Operand b, Loc w) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tensor/given.h"
 #include "tensor/movement.h"
 #include "tensor/spatial.h"
 
@@ -83,13 +84,20 @@ Number lowest(DType d) {
   return row(d).lo;
 }
 
+// Of equal elements the first has the derivative, as in PyTorch.
+Tensor first_max(const Tensor& t, const Numbers& axes) {
+  Tensor best = t.amax(axes, true);
+  if (t.is_floating_point()) best = given(Given::FirstMax, best, {t});
+  return best.squeeze(axes);
+}
+
 Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y; }
 
 Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
   Tensor x = batched(t, spatial);
   Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
   const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
-  return unbatched(seen.values.amax(seen.inside), t.dim() == spatial + 1);
+  return unbatched(first_max(seen.values, seen.inside), t.dim() == spatial + 1);
 }
 
 // The first of equal values, by its position in the unpadded plane.
@@ -97,8 +105,8 @@ ValuesIndices max_pool_at(const Tensor& t, const Ints& kernel, const MaxPoolOpti
                           int64_t spatial) {
   Tensor x = batched(t, spatial);
   Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(-1, true);
-  Tensor hit = seen.eq(best);
+  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = first_max(seen, {-1});
+  Tensor hit = seen.eq(best.unsqueeze(-1));
   if (x.is_floating_point()) hit = hit | seen.isnan();
   Numbers shape = x.shape(), plane(shape.begin() + 2, shape.end());
   int64_t count = 1;
@@ -107,7 +115,7 @@ ValuesIndices max_pool_at(const Tensor& t, const Ints& kernel, const MaxPoolOpti
   Tensor positions = seen_through(at, w, count);
   Tensor first = where(hit, positions, count).amin(-1);
   bool added = t.dim() == spatial + 1;
-  return {unbatched(best.squeeze(-1), added), unbatched(first, added)};
+  return {unbatched(best, added), unbatched(first, added)};
 }
 
 // What each window is divided by. PyTorch counts padding (if asked), but not the overhang.
@@ -146,7 +154,7 @@ Tensor adaptive_axis(const Tensor& x, int64_t axis, int64_t m, bool average) {
   expect(m > 0, "needs output sizes > 0, got ", m);
   if (n % m == 0) {
     Tensor parts = x.unflatten(axis, {m, n / m});
-    return average ? parts.mean(axis + 1) : parts.amax(axis + 1);
+    return average ? parts.mean(axis + 1) : first_max(parts, {axis + 1});
   }
   std::string device = x.device();
   Tensor i = arange(Number(m), {DType::i64, device}).unsqueeze(1);
@@ -154,8 +162,8 @@ Tensor adaptive_axis(const Tensor& x, int64_t axis, int64_t m, bool average) {
   Tensor begin = (i * n).floor_divide(m), end = ((i + 1) * n + (m - 1)).floor_divide(m);
   Tensor inside = (at >= begin) & (at < end), rows = x.movedim(axis, -1).unsqueeze(-2);
   if (!average)
-    return where(inside, rows, x.full_like(lowest(x.dtype())).flatten().narrow(0, 0, 1))
-        .amax(-1)
+    return first_max(
+               where(inside, rows, x.full_like(lowest(x.dtype())).flatten().narrow(0, 0, 1)), {-1})
         .movedim(-1, axis);
   Tensor sum = where(inside, rows, 0).sum(-1);
   return (sum / (end - begin).squeeze(-1).to(x.dtype())).movedim(-1, axis);
@@ -166,7 +174,8 @@ Tensor adaptive(const Tensor& t, const Ints& output, int64_t spatial, bool avera
   expect(!average || t.is_floating_point(), "needs a float tensor, got ", t.dtype());
   Numbers sizes = per_axis(output, spatial, "output", 1);
   x = average ? x.to(accumulator(t.dtype())) : x;
-  for (int64_t i = 0; i < spatial; ++i)
+  // The last axis first, so that of equal elements the first in row-major order is the maximum.
+  for (int64_t i = spatial; i-- > 0;)
     x = adaptive_axis(x, i + 2, sizes[static_cast<size_t>(i)], average);
   return unbatched(x.to(t.dtype()), t.dim() == spatial + 1);
 }

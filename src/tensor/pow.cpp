@@ -1,7 +1,7 @@
 // Powers: whole exponents by squaring, others through logarithms in f64.
 #include <cmath>
 
-#include "tensor/impl.h"
+#include "tensor/given.h"
 
 namespace mote {
 
@@ -57,7 +57,8 @@ Tensor number_power(const Tensor& x, const Number& n) {
   if (n.f == std::trunc(n.f) && std::abs(n.f) <= 16) {
     Tensor wide = f.to(accumulator(f.dtype()));
     Tensor power = by_squaring(wide, static_cast<uint64_t>(std::abs(n.f)));
-    return (n.f < 0 ? 1.0 / power : power).to(f.dtype());
+    if (n.f < 0) power = given(Given::Pow, 1.0 / power, {wide, wide.full_like(n)});
+    return power.to(f.dtype());
   }
   return {};
 }
@@ -76,7 +77,9 @@ Tensor pow(Operand a, Operand b, Loc w) {
     if (Tensor t = number_power(x, b.number); t.defined()) return t;
   Tensor y = to_tensor(b, like, d);
   if (!is_float(d)) return integer_power(x, y);
-  return real_power(x.to(DType::f64), y.to(DType::f64)).to(d);
+  Tensor base = x.to(DType::f64), exponent = y.to(DType::f64), power = real_power(base, exponent);
+  auto fitted = [&](const Tensor& t) { return broadcast_tensor(t, dims_of(power)); };
+  return given(Given::Pow, power, {fitted(base), fitted(exponent)}).to(d);
 }
 
 }  // namespace mote

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tensor/impl.h"
+#include "tensor/given.h"
 
 namespace mote {
 
@@ -81,10 +81,19 @@ Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepd
   return (sum / free).to(t.dtype());
 }
 
-// sqrt whose derivative at 0 is 0, as PyTorch has it for norms.
-Tensor root_of_sum(const Tensor& s) {
+// A root whose derivative at 0 is 0, as PyTorch has it for norms and std.
+Tensor root_of_sum(const Tensor& s, double exponent = 0.5) {
   Tensor zero = s.eq(0);
-  return where(zero, s.zeros_like(), where(zero, s.ones_like(), s).sqrt());
+  return where(zero, exponent < 0 ? s.full_like(INFINITY) : s.zeros_like(),
+               where(zero, s.ones_like(), s).pow(exponent));
+}
+
+// |x|^p whose derivative at 0 is 0, as PyTorch has it for norms.
+Tensor power_of_size(const Tensor& x, double p) {
+  if (p > 1) return x.abs().pow(p);
+  Tensor zero = x.eq(0);
+  return where(zero, p < 0 ? x.full_like(INFINITY) : x.zeros_like(),
+               where(zero, x.ones_like(), x).abs().pow(p));
 }
 
 }  // namespace
@@ -127,7 +136,7 @@ Tensor Tensor::var(const Axes& axes, double correction, bool keepdim, Loc where)
 }
 Tensor Tensor::std(const Axes& axes, double correction, bool keepdim, Loc where) const {
   Call call("std", where);
-  return variance(*this, axes, correction, keepdim).sqrt();
+  return root_of_sum(variance(*this, axes, correction, keepdim));
 }
 
 Tensor Tensor::amax(const Axes& axes, bool keepdim, Loc where) const {
@@ -191,9 +200,9 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, Loc where) const {
   std::vector<int64_t> over = to_axes_or_all(axes, dim());
   Tensor top = reduce_tensor(Op::Max, x, over, true).detach();
   top = mote::where(top.isfinite(), top, 0);
-  Tensor sum = reduce_tensor(Op::Add, (x - top).exp(), over, keepdim);
-  Tensor shift = keepdim ? top : top.squeeze(over);
-  return (sum.log() + shift).to(float_dtype(dtype()));
+  Tensor sum = reduce_tensor(Op::Add, (x - top).exp(), over, true);
+  Tensor out = given(Given::Logsumexp, sum.log() + top, {x}).to(float_dtype(dtype()));
+  return keepdim ? out : out.squeeze(over);
 }
 
 Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
@@ -206,13 +215,13 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
   if (std::isinf(p))
     out = extremum(p > 0 ? Op::Max : Op::Min, x.abs(), over, keepdim);
   else if (p == 0)
-    out = sum(x.ne(0).to(x.dtype()));
+    out = make_value(prim::flat_in(node_of(x), node_of(sum(x.ne(0).to(x.dtype())))), x);
   else if (p == 1)
     out = sum(x.abs());
   else if (p == 2)
     out = root_of_sum(sum(x * x));
   else
-    out = sum(x.abs().pow(p)).pow(1 / p);
+    out = root_of_sum(sum(power_of_size(x, p)), 1 / p);
   return out.to(dtype());
 }
 

@@ -139,13 +139,15 @@ ValuesIndices extremes(Op op, const Tensor& t, int64_t dim) {
   if (t.dim() == 0) return {t.clone(), t.zeros_like(DType::i64)};
   int64_t axis = to_axis(dim, t.dim());
   Number identity = op == Op::Max ? lowest(t.dtype()) : highest(t.dtype());
-  Tensor best = scanned(op, t, axis, identity), hit = t.eq(best);
+  Tensor best = scanned(op, t.detach(), axis, identity), hit = t.eq(best);
   if (t.is_floating_point()) hit = hit | t.isnan();
   std::vector<Dim> along(static_cast<size_t>(t.dim()), Dim(1));
   along[static_cast<size_t>(axis)] = dims_of(t)[static_cast<size_t>(axis)];
   Tensor at =
       reshaped(iota_tensor(along[static_cast<size_t>(axis)], DType::i64, t.impl()->device), along);
-  return {best, scanned(Op::Max, where(hit, at, -1), axis, -1)};
+  Tensor last = scanned(Op::Max, where(hit, at, -1), axis, -1);
+  // Read at its position, so that of equal elements only that one has a derivative.
+  return {t.is_floating_point() ? t.gather(axis, last) : best, last};
 }
 
 }  // namespace

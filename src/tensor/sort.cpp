@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tensor/gather.h"
+#include "tensor/given.h"
 #include "tensor/movement.h"
 
 namespace mote {
@@ -145,7 +146,9 @@ Tensor Tensor::median(Loc where) const {
   Call call("median", where);
   expect(shape_of(*this).count() > 0, "a tensor of shape ", *this,
          " is empty, so it has no middle element");
-  return flatten().median(0).values;
+  Tensor all = flatten(), middle = all.median(0, true).values;
+  if (is_floating_point()) middle = given(Given::EqualShare, middle, {all});
+  return middle.squeeze(0);
 }
 
 }  // namespace mote

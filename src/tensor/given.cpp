@@ -1,0 +1,226 @@
+#include "tensor/given.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace mote {
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// The result y of a function, its operands x, and what y gets. Gives what x[i] gets.
+struct Step {
+  Tensor y;
+  std::vector<Tensor> x;
+  Tensor g;
+  size_t i;
+};
+
+Tensor size_of(const Tensor& x) { return where(x < 0, -x, x); }
+Tensor sign_of(const Tensor& x) { return where(x < 0, x.full_like(-1), x.ones_like()); }
+
+// Beyond `far` the function of a finite stand-in is not used, so nothing there is infinite.
+struct Split {
+  Tensor far, near;  // near: x, or 0 where it is far
+  Split(const Tensor& x, double from) : far(size_of(x) > from), near(where(far, 0, x)) {}
+};
+
+// The axes of x that y has folded.
+std::vector<int64_t> folded_axes(const Tensor& x, const Tensor& y) {
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < dims_of(x).size(); ++d)
+    if (dims_of(x)[d] != dims_of(y)[d]) axes.push_back(static_cast<int64_t>(d));
+  return axes;
+}
+
+// 1 - x * x without its cancellation. Its factors' derivatives would meet 0 * inf at 1 and -1.
+Tensor one_minus_square(const Tensor& x) {
+  return given(Given::OneMinusSquare, (1 - x) * (1 + x), {x});
+}
+Tensor one_minus_square_row(const Step& s) { return s.g * (-2 * s.x[0]); }
+
+Tensor acos_row(const Step& s) { return -s.g / one_minus_square(s.x[0]).sqrt(); }
+// Far out x * x + 1 and x * x - 1 are x * x, whose root does not overflow.
+Tensor acosh_row(const Step& s) {
+  Split part(s.x[0], 1e9);
+  Tensor away = 1.0 / where(part.far, size_of(s.x[0]), 1);
+  Tensor square = -one_minus_square(where(part.far, 2, s.x[0])) + 0.0;  // at 1 and -1 not -0
+  return s.g * where(part.far, away, 1.0 / square.sqrt());
+}
+Tensor asin_row(const Step& s) { return s.g / one_minus_square(s.x[0]).sqrt(); }
+Tensor asinh_row(const Step& s) {
+  Split part(s.x[0], 1e9);
+  Tensor away = 1.0 / where(part.far, size_of(s.x[0]), 1);
+  return s.g * where(part.far, away, 1.0 / (part.near * part.near + 1).sqrt());
+}
+Tensor atanh_row(const Step& s) { return s.g / one_minus_square(s.x[0]); }
+
+Tensor atan_row(const Step& s) {
+  Split part(s.x[0], 1e150);
+  return s.g * where(part.far, 0, 1.0 / (part.near * part.near + 1));
+}
+
+// (x / m) / ((x / m)^2 + (y / m)^2) / m with m the larger one: it does not depend on m. No
+// direction at the origin and at infinity: 0.
+Tensor atan2_row(const Step& s) {
+  const Tensor &y = s.x[0], &x = s.x[1];
+  Tensor m = maximum(y.abs(), x.abs()).detach(), none = m.eq(0) | m.isinf();
+  m = where(none, 1, m);
+  Tensor a = where(none, 1, y) / m, b = where(none, 1, x) / m;
+  return where(none, 0, s.g * ((s.i == 0 ? b : -a) / (a * a + b * b) / m));
+}
+
+// PyTorch's: the divisor is kept above 0, so that certainty costs no NaN.
+Tensor binary_cross_entropy_row(const Step& s) {
+  const Tensor &p = s.x[0], &target = s.x[1];
+  if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(1e-12));
+  auto logarithm = [](const Tensor& x) {
+    Tensor none = x <= 0;
+    return where(none, -100, where(none, 1, x).log().clamp_min(-100));
+  };
+  return s.g * (logarithm(1 - p) - logarithm(p));
+}
+
+Tensor cosh_row(const Step& s) { return s.g * s.x[0].sinh(); }
+Tensor sinh_row(const Step& s) { return s.g * s.x[0].cosh(); }
+
+// Equal elements share evenly.
+Tensor equal_share_row(const Step& s) {
+  Tensor hit = s.x[0].eq(s.y) | (s.x[0].isnan() & s.y.isnan());
+  Tensor hits = reduce_tensor(Op::Add, hit.to(s.y.dtype()), folded_axes(s.x[0], s.y), true);
+  return where(hit, s.g / hits, 0);
+}
+
+Tensor erfc_row(const Step& s) {
+  Tensor x = s.x[0].clamp(-30, 30);  // exp(-900) is 0
+  return s.g * ((-(x * x)).exp() * (-2 * std::numbers::inv_sqrtpi));
+}
+
+Tensor expm1_row(const Step& s) { return s.g * s.x[0].exp(); }
+
+// The first of equal elements gets it all.
+Tensor first_max_row(const Step& s) {
+  const std::vector<Dim>& from = dims_of(s.x[0]);
+  std::vector<int64_t> folded = folded_axes(s.x[0], s.y);
+  if (folded.empty()) return s.g;
+  std::vector<Dim> inside(from.size(), Dim(1));
+  for (int64_t axis : folded) inside[static_cast<size_t>(axis)] = from[static_cast<size_t>(axis)];
+  const Dim count = product(inside);
+  Tensor at = reshaped(iota_tensor(count, DType::i32, s.y.impl()->device), inside);
+  Tensor first =
+      reduce_tensor(Op::Min, where(s.x[0] < s.y, at.full_like(count.size), at), folded, true);
+  return where(at.eq(first), s.g, 0);
+}
+
+Tensor gelu_tanh_row(const Step& s) {
+  constexpr double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, cubic = 0.044715;
+  Tensor x = s.x[0].clamp(-20, 20);  // outside |t| is 1, and x * x * x may overflow
+  Tensor t = (scale * (x + cubic * x * x * x)).tanh();
+  return s.g * (0.5 * (1 + t) + 0.5 * x * ((1 - t * t) * (scale * (1 + 3 * cubic * (x * x)))));
+}
+
+Tensor hypot_row(const Step& s) {
+  const Tensor& x = s.x[s.i];
+  Tensor none = s.y.eq(0) | s.y.isinf();
+  Tensor slope = where(none, 0, x) / where(none, 1, s.y);
+  return s.g * where(x.isinf(), sign_of(x), slope);
+}
+
+Tensor log1p_row(const Step& s) { return s.g / (s.x[0] + 1); }
+Tensor logit_row(const Step& s) {
+  const Tensor& p = s.x[0];
+  return where((p >= 0) & (p <= 1), s.g / (p * (1 - p)), NAN);
+}
+
+// exp(x) / sum(exp(x)); an infinite element gets it all, and of nothing but -inf nothing gets any.
+Tensor logsumexp_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  std::vector<int64_t> over = folded_axes(x, s.y);
+  Tensor top = reduce_tensor(Op::Max, x, over, true).detach(), first = x.eq(kInf);
+  Tensor e = (x - where(top.isfinite(), top, 0)).exp(), sum = reduce_tensor(Op::Add, e, over, true);
+  return s.g * where(first, 1, where(first, 0, e) / where(sum.eq(0), 1, sum));
+}
+
+// Of expm1(min(x, 0)): slope 1 at 0 and second derivative 0 there, as PyTorch has it for elu.
+Tensor negative_expm1_row(const Step& s) { return s.g * where(s.x[0] < 0, s.x[0], 0).exp(); }
+
+// d x^y / dx = y x^(y-1), d x^y / dy = x^y log x; 0 where the power is constant.
+Tensor pow_row(const Step& s) {
+  const Tensor &x = s.x[0], &y = s.x[1];
+  if (s.i == 0) return where(y.eq(0), 0, s.g * (y * pow(x, y - 1)));
+  Tensor constant = x.eq(0) & (y >= 0);
+  return where(constant, 0, s.g * (s.y * where(constant, 1, x).log()));
+}
+
+// The extremum y of one element and of others, of which `hits` are equal to their extremum: all that
+// are equal to y share evenly. As in PyTorch the one counts even if it is not to take part.
+Tensor scatter_extremum_row(const Step& s) {
+  const Tensor &others = s.x[1], &hits = s.x[2], &one = s.x[3];
+  Tensor of_one = one.eq(s.y).to(s.y.dtype()), of_others = where(others.eq(s.y), hits, 0);
+  return s.g * ((s.i == 0 ? of_one : of_others) / (of_one + of_others).clamp_min(1));
+}
+
+// At 0 the slope is the weight, but does not change with it.
+Tensor prelu_row(const Step& s) {
+  const Tensor &x = s.x[0], &weight = s.x[1];
+  if (s.i == 1) return s.g * where(x < 0, x, 0);
+  return s.g * where(x > 0, 1, where(x < 0, weight, weight.detach()));
+}
+
+// (cos(pi x) - sinc(x)) / x cancels near 0: there by its series, in u = pi x the sum of
+// (-1)^k 2k / (2k + 1)! u^(2k - 1).
+Tensor sinc_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  Tensor near = size_of(x) < 0.3, u = where(near, x, 0) * std::numbers::pi, sum;
+  double term = 1;
+  for (int k = 1; k < 10; ++k) term *= -1.0 / (2.0 * k * (2 * k + 1));
+  for (int k = 9; k >= 1; --k) {
+    sum = k == 9 ? u.full_like(2 * k * term) : sum * (u * u) + 2 * k * term;
+    term *= -2.0 * k * (2 * k + 1);
+  }
+  Tensor away = where(near, 1, x);
+  Tensor slope = ((away * std::numbers::pi).cos() - where(near, 0, s.y)) / away;
+  return s.g * where(near, sum * u * std::numbers::pi, slope);
+}
+
+Tensor softsign_row(const Step& s) { return s.g / (s.x[0].abs() + 1).square(); }
+Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
+Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }
+
+Tensor xlogy_row(const Step& s) {
+  const Tensor &x = s.x[0], &y = s.x[1];
+  Tensor none = x.eq(0) & (s.i == 0 ? y <= 0 : y.eq(0)), safe = where(none, 1, y);
+  return s.g * where(none, 0, s.i == 0 ? safe.log() : x / safe);
+}
+
+using Row = Tensor (*)(const Step&);
+// clang-format off
+constexpr Row rows[] = {
+    acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
+    binary_cross_entropy_row, cosh_row, equal_share_row, erfc_row, expm1_row, first_max_row,
+    gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row, negative_expm1_row,
+    one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row, sinh_row,
+    softsign_row, tan_row, tanhshrink_row, xlogy_row};
+// clang-format on
+static_assert(std::size(rows) == static_cast<size_t>(Given::Count));
+
+}  // namespace
+
+Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands) {
+  std::vector<Ref> src = {node_of(value)};
+  for (const Tensor& t : operands) src.push_back(node_of(t));
+  Arg row = Arg::of(static_cast<int64_t>(which));
+  return make_value(tensor_graph::make(Op::Given, value.dtype(), src, row), value);
+}
+
+Ref given_derivative(UOp node, const Ref& g, uint32_t i) {
+  const UnrealizedScope as_made;
+  const uint8_t device = node->device ? node->device : kDefaultDevice;
+  Step step{make_value(Ref(node), device), {}, make_value(g, device), i - 1};
+  for (uint32_t s = 1; s < node->nsrc; ++s) step.x.push_back(make_value(Ref(node->src(s)), device));
+  return node_of(rows[node->arg.i](step));
+}
+
+}  // namespace mote

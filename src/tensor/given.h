@@ -1,0 +1,28 @@
+// Functions whose derivatives are given. Going backwards through what computes a value is wrong or
+// inexact where its parts meet 0 * inf, cancel, or are cut from several ranges; these functions
+// have a row that says what their operands get instead (given.cpp). A row is made of tensor
+// functions, which may be given ones too, so every order of derivative works.
+#pragma once
+#include <span>
+
+#include "tensor/impl.h"
+
+namespace mote {
+
+// clang-format off
+enum class Given : int64_t {
+  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, EqualShare, Erfc, Expm1,
+  FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1, OneMinusSquare, Pow,
+  Prelu, ScatterExtremum, Sinc, Sinh, Softsign, Tan, Tanhshrink, Xlogy, Count
+};
+// clang-format on
+
+// value, as the function `which` of the operands. Operands of elementwise functions are broadcast
+// to value's shape; EqualShare, FirstMax and Logsumexp fold the axes of their operand where value
+// has size 1.
+Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands);
+
+// What source i (> 0) of a Given node gets when the node gets g.
+Ref given_derivative(UOp node, const Ref& g, uint32_t i);
+
+}  // namespace mote
