@@ -53,6 +53,7 @@ int32_t Sampler::operator()(std::span<const float> logits, Loc where) {
 std::vector<int32_t> generate(const Gpt& model, std::vector<int32_t> tokens, int64_t count,
                               Sampler& sampler, Loc where) {
   Call call("generate", where);
+  ProgramScope program;
   expect(!tokens.empty(), "there must be a token to begin with");
   const Tensor& positions = model.transformer.wpe.weight;
   int64_t context = positions.size(0);
@@ -101,6 +102,7 @@ void Generator::restart() { state_->position = 0; }
 
 std::vector<float> Generator::next(int32_t token, Loc where) {
   Call call("next", where);
+  ProgramScope program;
   const LlamaConfig& config = state_->model.config;
   expect(token >= 0 && token < config.vocabulary, "no token ", token, " in a vocabulary of ",
          config.vocabulary);

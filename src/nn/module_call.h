@@ -14,6 +14,7 @@ class ModuleCall {
  private:
   Call call_;
   ModuleScope module_;
+  ProgramScope program_;
 };
 
 // Of a module being made: none of its sizes may be negative.

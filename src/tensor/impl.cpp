@@ -15,7 +15,7 @@ Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
 thread_local HandleListener* handle_listener = nullptr;
-thread_local int Call::depth = 0;
+thread_local int Call::depth = 0, Call::program_depth = 0;
 thread_local std::vector<Ref> Call::pins;
 
 namespace {

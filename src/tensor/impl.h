@@ -91,7 +91,7 @@ extern void (*open_device)(uint8_t device);
 // Opened by every public call: provenance, and the life of the size expressions made meanwhile.
 class Call {
  public:
-  Call(const char* method, const Loc& where) : scope_(method, where) { ++depth; }
+  Call(const char* method, const Loc& where) : method_(method), scope_(method, where) { ++depth; }
   ~Call() {
     if (--depth == 0 && !pins.empty()) pins.clear();
   }
@@ -99,11 +99,27 @@ class Call {
     pins.push_back(std::move(r));
     return d;
   }
+  const char* method() const { return method_; }
+  // Of the innermost call: whether the program made it, and not another call.
+  bool is_programs() const { return depth == program_depth + 1; }
 
  private:
+  friend class ProgramScope;
+  const char* method_;
   CallScope scope_;
-  static thread_local int depth;
+  static thread_local int depth, program_depth;
   static thread_local std::vector<Ref> pins;
+};
+
+// Opened inside a call that runs modules: what is called there is called by the program.
+class ProgramScope {
+ public:
+  ProgramScope() : before_(std::exchange(Call::program_depth, Call::depth)) {}
+  ~ProgramScope() { Call::program_depth = before_; }
+  ProgramScope(const ProgramScope&) = delete;
+
+ private:
+  int before_;
 };
 
 // A User error that names the method the user called.
