@@ -48,7 +48,6 @@ constexpr Difference differences[] = {
     {"div/number_left",     "PyTorch's number / tensor is a reciprocal, which is in its list"},
     {"interpolate/area_1d", "PyTorch's area mode is a pooling, which is not in its list"     },
     {"interpolate/area_2d", "the same"                                                       },
-    {"interpolate/area_3d", "the same"                                                       },
 };
 
 const Difference* difference(const GoldenCase& c) {
@@ -118,6 +117,19 @@ TEST_CASE("autocast: every op has PyTorch's result dtype") {
   CHECK(needed.size() == std::size(differences));
   for (const AutocastRow& row : autocast_rows())
     CHECK_MESSAGE(seen.count(std::string(row.method)), std::string(row.method), " has no case");
+}
+
+TEST_CASE("autocast: docs/mixed_precision.md has the table") {
+  std::ifstream in(MOTE_SOURCE_DIR "/docs/mixed_precision.md");
+  std::stringstream page;
+  page << in.rdbuf();
+  static constexpr const char* titles[] = {"the scope's dtype", "f32", "the widest among them"};
+  for (Precision p : {Precision::Low, Precision::Full, Precision::Widest}) {
+    std::string line = "| " + std::string(titles[static_cast<int>(p)]) + " |";
+    for (const AutocastRow& row : autocast_rows())
+      if (row.precision == p) line += " `" + std::string(row.method) + "`";
+    CHECK_MESSAGE(page.str().find(line + " |\n") != std::string::npos, "the page lacks: ", line);
+  }
 }
 
 // ---- values and gradients
@@ -306,19 +318,33 @@ TEST_CASE("autocast: backward and optimizers are the same inside a scope and out
   CHECK(ends[0] == ends[1]);
 }
 
-TEST_CASE("autocast: a jit replays the casts that it captured") {
+TEST_CASE("autocast: a jit replays the casts that it captured, in the same scope only") {
   manual_seed(2);
-  Tensor w = randn({8, 8}).realize();
-  auto f = jit([&](const Tensor& x) { return x.matmul(w).softmax(-1); });
-  std::vector<std::vector<float>> results;
+  Tensor w = randn({8, 8}).realize(), x = ones({2, 8}).realize();
+  auto f = jit([&](const Tensor& in) { return in.matmul(w).softmax(-1); });
+  auto g = jit([&](const Tensor& in) {
+    auto scope = autocast();
+    return in.matmul(w).softmax(-1);
+  });
   for (int call = 0; call < 4; ++call) {
-    auto scope = autocast(DType::bf16, call < 2);
-    Tensor x = ones({2, 8}).realize();
-    results.push_back(f(x).to_vector<float>());
+    std::vector<float> outside = g(x).to_vector<float>();
+    auto scope = autocast();
+    std::vector<float> inside = f(x).to_vector<float>();
+    CHECK(inside == x.matmul(w).softmax(-1).to_vector<float>());
+    CHECK(inside == outside);
   }
   CHECK(f.captured());
-  for (const auto& r : results) CHECK(r == results[0]);
-  CHECK(results[0] != ones({2, 8}).matmul(w).softmax(-1).to_vector<float>());
+  CHECK_THROWS_WITH_AS(f(x),
+                       doctest::Contains("[jit] captured in an autocast scope of bf16 and "
+                                         "called in no autocast scope; reset() captures"),
+                       Error);
+  {
+    auto other = autocast(DType::f16);
+    CHECK_THROWS_WITH_AS(f(x), doctest::Contains("called in an autocast scope of f16"), Error);
+  }
+  f.reset();
+  for (int call = 0; call < 3; ++call)
+    CHECK(f(x).to_vector<float>() == x.matmul(w).softmax(-1).to_vector<float>());
 }
 
 // ---- training
