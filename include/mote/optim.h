@@ -17,8 +17,10 @@
 // step() and zero_grad(). In a jit use zero_grad(false), for the gradients are its state.
 //
 // Two settings of most optimizers:
-//   master_weights  Parameters of 16-bit floats are updated in f32: the state is f32 and holds an
-//                   f32 copy, from which the parameter is rounded. See LossScaler for f16.
+//   master_weights  Parameters of 16-bit floats are updated in f32: their state is f32 and holds an
+//                   f32 copy, from which the parameter is rounded. Wider parameters need none. A
+//                   parameter that is assigned to between steps is taken as it is then. See
+//                   LossScaler for f16, and docs/mixed_precision.md.
 //   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
 //                   over them, whatever the number of parameters; what is in memory is as large as
 //                   without. (One exception: gradients that are not clipped, and dropped before the
@@ -26,7 +28,8 @@
 //                   one; one kernel for all needs them all.) The parameters become views of
 //                   params[0], the one leaf left: gradients are there, and are zero for parameters
 //                   that the loss does not use, which decay and follow their momentum all the same.
-//                   All have one dtype and device. For optimizers that treat every element alike.
+//                   All are on one device; of several dtypes each has a leaf and a kernel. For
+//                   optimizers that treat every element alike.
 #pragma once
 #include <mote/fields.h>
 #include <mote/lr_schedules.h>
@@ -76,6 +79,8 @@ class Optimizer {
   Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = Loc::current());  // the norm
   void clip_grad_value(double limit, Loc = Loc::current());
   Tensor gradients_are_finite(Loc = Loc::current());  // one bool
+  // Divides the gradients by the scale, once until step() or zero_grad(). Whether all are finite.
+  Tensor unscale_gradients(const Tensor& scale, Loc = Loc::current());
 
   std::vector<Tensor> params;
   Tensor lr;     // one f32
@@ -94,12 +99,17 @@ class Optimizer {
   void put(Tensor& target, const Tensor& value);
 
  private:
+  void copy_short_parameters();
   Tensor& kept(size_t i);
+  Tensor current(size_t i);
   void prepare();
   void gather();
+  void forget_gradients();
 
-  Keeping keeping_;
+  bool master_weights_ = false;
+  std::vector<Tensor> joined_;   // leaves of several parameters
   std::vector<Tensor> ready_;    // gradients as step() will use them; empty: as they are
+  Tensor finite_;                // once they are unscaled
   Tensor applies_;               // of the step being built
   std::vector<Tensor> written_;  // by the step being built
 };
@@ -202,7 +212,9 @@ class Muon : public Optimizer {
 
 // Keeps the gradients of f16 within its range: scaler.scale(loss).backward(); scaler.step(opt).
 // The scale grows after so many steps without overflow and shrinks after one with, which changes
-// nothing else. All of it happens in the graph.
+// nothing else; the rule is that of PyTorch's GradScaler. All of it happens in the graph.
+// Several optimizers of one loss make their step in one call, all of them or none: step({&a, &b}).
+// The scale is another afterwards.
 struct LossScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int growth_interval = 2000;
@@ -214,13 +226,13 @@ class LossScaler {
   Tensor scale(const Tensor& loss, Loc = Loc::current()) const;
   void unscale(Optimizer&, Loc = Loc::current());  // before clipping; otherwise step() does it
   std::vector<Tensor> step(Optimizer&, Loc = Loc::current());
+  std::vector<Tensor> step(const std::vector<Optimizer*>&, Loc = Loc::current());
 
   Tensor factor, growth_tracker;  // one f32 each: the scale, and steps since it changed
   MOTE_FIELDS(factor, growth_tracker)
 
  private:
   LossScalerOptions options_;
-  Tensor finite_;  // once unscaled
 };
 
 }  // namespace mote::optim

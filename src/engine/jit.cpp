@@ -1,3 +1,4 @@
+#include <mote/autocast.h>
 #include <mote/jit.h>
 
 #include <memory>
@@ -23,6 +24,7 @@ class JitCore {
   std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
   std::unique_ptr<Replayable> replayable;  // once captured
   std::unique_ptr<JitForm> form;
+  DType scope = DType::none;  // autocast's, once captured
 
   // Of the call in progress.
   Loc where;
@@ -181,6 +183,10 @@ std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names, Loc 
   return c.replayable ? c.replayable->state(names) : std::vector<JitState>();
 }
 
+static std::string scope_text(DType scope) {
+  return scope == DType::none ? "no autocast scope" : text("an autocast scope of ", scope);
+}
+
 // What is new about the types of a call; empty: nothing.
 static std::string difference(const JitTypes& now, const JitTypes& then) {
   if (now.list == then.list) return {};
@@ -230,11 +236,14 @@ JitCall::Mode JitCall::start() {
   if (always_runs || !core_.has_run) {
     core_.recorder.emplace(false);
   } else if (core_.replayable) {
+    expect(core_.scope == autocast_dtype(), "captured in ", scope_text(core_.scope),
+           " and called in ", scope_text(autocast_dtype()), "; reset() captures anew");
     core_.made = core_.replayable->replay(*core_.specs, core_.arguments);
     core_.next_tensor = core_.next_symbol = 0;
     core_.mode = Replay;
   } else {
     core_.place_for_capture();
+    core_.scope = autocast_dtype();
     core_.recorder.emplace(true);
     core_.mode = Capture;
   }

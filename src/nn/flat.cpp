@@ -56,17 +56,11 @@ struct Sum {
   }
 };
 
-}  // namespace
-
-Tensor join_parameters(const std::vector<Tensor>& parameters) {
+// One leaf of all parameters, which have one dtype.
+Tensor join(const std::vector<Tensor>& parameters) {
   int64_t count = 0;
   const Tensor& first = parameters[0];
-  for (const Tensor& p : parameters) {
-    expect(p.dtype() == first.dtype() && p.device() == first.device(),
-           "flat needs parameters of one dtype and device, got ", first.dtype(), " on ",
-           first.device(), " and ", p.dtype(), " on ", p.device());
-    count += p.numel();
-  }
+  for (const Tensor& p : parameters) count += p.numel();
   Tensor joined = unset(count, {first.dtype(), first.device()});
   std::vector<Tensor> parts;
   int64_t at = 0;
@@ -80,6 +74,25 @@ Tensor join_parameters(const std::vector<Tensor>& parameters) {
   }
   parameter(joined);
   for (size_t i = 0; i < parts.size(); ++i) become_view(parameters[i], parts[i]);
+  return joined;
+}
+
+}  // namespace
+
+std::vector<Tensor> join_parameters(std::vector<Tensor>& parameters) {
+  std::vector<std::vector<Tensor>> by_dtype;
+  for (const Tensor& p : parameters) {
+    expect(p.device() == parameters[0].device(), "flat needs parameters of one device, got ",
+           parameters[0].device(), " and ", p.device());
+    auto like = std::ranges::find(by_dtype, p.dtype(), [](auto& l) { return l[0].dtype(); });
+    (like == by_dtype.end() ? by_dtype.emplace_back() : *like).push_back(p);
+  }
+  std::vector<Tensor> leaves, joined;
+  for (const std::vector<Tensor>& alike : by_dtype) {
+    leaves.push_back(alike.size() > 1 ? join(alike) : alike[0]);
+    if (alike.size() > 1) joined.push_back(leaves.back());
+  }
+  parameters = std::move(leaves);
   return joined;
 }
 

@@ -6,8 +6,9 @@
 
 namespace mote::nn {
 
-// One leaf that holds all parameters' elements one after the other; they become views of it.
-Tensor join_parameters(const std::vector<Tensor>& parameters);
+// Replaces the parameters of each dtype, where there are several, by one leaf that holds their
+// elements one after the other; they become views of it. Gives these leaves.
+std::vector<Tensor> join_parameters(std::vector<Tensor>& parameters);
 
 // The joined leaf's gradient becomes a buffer, each part written to its place. backward() leaves a
 // sum of parts padded to the whole length; as such a sum every element would look at all parts.

@@ -1,6 +1,6 @@
 #include <mote/optim.h>
 
-#include <limits>
+#include <cmath>
 
 #include "nn/module_call.h"
 
@@ -9,8 +9,12 @@ namespace mote::optim {
 LossScaler::LossScaler(const LossScalerOptions& o, const std::string& device, Loc where)
     : options_(o) {
   OuterCall call("LossScaler", where);
-  expect(o.init_scale > 0 && o.growth_interval > 0, "needs a scale and an interval > 0, got ",
-         o.init_scale, " and ", o.growth_interval);
+  expect(o.init_scale > 0 && std::isfinite(o.init_scale), "needs a finite scale > 0, got ",
+         o.init_scale);
+  expect(o.growth_interval > 0, "needs an interval > 0, got ", o.growth_interval);
+  expect(o.growth_factor > 1, "needs a growth factor > 1, got ", o.growth_factor);
+  expect(o.backoff_factor > 0 && o.backoff_factor < 1,
+         "needs a backoff factor between 0 and 1, got ", o.backoff_factor);
   factor = tensor(o.init_scale, {DType::f32, device});
   growth_tracker = tensor(0.0, {DType::f32, device});
 }
@@ -22,24 +26,29 @@ Tensor LossScaler::scale(const Tensor& loss, Loc where) const {
 
 void LossScaler::unscale(Optimizer& opt, Loc where) {
   OuterCall call("unscale", where);
-  if (finite_.defined()) return;
-  opt.scale_gradients(factor.reciprocal());
-  finite_ = opt.gradients_are_finite();
+  opt.unscale_gradients(factor);
 }
 
 std::vector<Tensor> LossScaler::step(Optimizer& opt, Loc where) {
+  return step(std::vector{&opt}, where);
+}
+
+std::vector<Tensor> LossScaler::step(const std::vector<Optimizer*>& opts, Loc where) {
   OuterCall call("step", where);
-  unscale(opt, where);
-  std::vector<Tensor> written = opt.step_if(finite_, where);
+  expect(!opts.empty(), "needs at least one optimizer");
+  Tensor finite = opts[0]->unscale_gradients(factor);
+  for (size_t i = 1; i < opts.size(); ++i) finite = finite & opts[i]->unscale_gradients(factor);
+  std::vector<Tensor> written;
+  for (Optimizer* opt : opts)
+    for (Tensor& t : opt->step_if(finite, where)) written.push_back(std::move(t));
   Tensor good = growth_tracker + 1;
   Tensor grows = good.ge(static_cast<double>(options_.growth_interval));
   Tensor more = factor * options_.growth_factor;
   Tensor grown = more.where(grows & more.isfinite(), factor);
-  Tensor next = grown.where(finite_, factor * options_.backoff_factor);
-  Tensor tracked = good.where(finite_ & grows.logical_not(), 0.0);
+  Tensor next = grown.where(finite, factor * options_.backoff_factor);
+  Tensor tracked = good.where(finite & grows.logical_not(), 0.0);
   written.push_back(factor.assign(next));
   written.push_back(growth_tracker.assign(tracked));
-  finite_ = {};
   return written;
 }
 

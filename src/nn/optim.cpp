@@ -37,7 +37,7 @@ std::vector<Tensor>& State::operator[](std::string_view name) {
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
                      Loc where)
-    : params(std::move(parameters)), keeping_(keeping) {
+    : params(std::move(parameters)), master_weights_(keeping.master_weights) {
   OuterCall call("optim", where);
   nn::expect_at_least_0(learning_rate, "learning rate");
   expect(!params.empty(), "needs at least one parameter");
@@ -45,23 +45,36 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const
     expect(is_parameter(params[i]), "parameter ", i,
            " is not marked; call requires_grad_() on it first");
   realize(params);
-  keeping_.flat &= params.size() > 1;
-  if (keeping_.flat) params = {nn::join_parameters(params)};
+  if (keeping.flat) joined_ = nn::join_parameters(params);
   lr = number(learning_rate, params[0]);
-  if (!keeping_.master_weights) return;
+  if (keeping.master_weights) copy_short_parameters();
+}
+
+void Optimizer::copy_short_parameters() {
   std::vector<Tensor>& master = state["master"];
+  std::vector<Tensor> copies;
   for (const Tensor& p : params) {
     master.push_back(is_short(p.dtype()) ? p.detach().to(DType::f32) : Tensor());
-    if (master.back().defined()) give_storage(master.back());
+    if (!master.back().defined()) continue;
+    give_storage(master.back());
+    copies.push_back(master.back());
   }
-  realize(master);
+  realize(copies);
 }
 
 // What is updated: the parameter, or its f32 copy.
 Tensor& Optimizer::kept(size_t i) {
-  if (!keeping_.master_weights) return params[i];
+  if (!master_weights_) return params[i];
   Tensor& master = state["master"][i];
   return master.defined() ? master : params[i];
+}
+
+// The value of parameter i that the step begins with. Of a copy, elements of which the parameter is
+// not the rounded value are out of date: the parameter was assigned to.
+Tensor Optimizer::current(size_t i) {
+  const Tensor &p = params[i], &master = kept(i);
+  if (p.impl() == master.impl()) return p;
+  return master.where(master.to(p.dtype()).eq(p), p.to(master.dtype()));
 }
 
 void Optimizer::add_state(const std::string& name) {
@@ -85,12 +98,12 @@ std::vector<Tensor> Optimizer::step_if(const Tensor& applies, Loc where) {
   for (size_t i = 0; i < params.size(); ++i) {
     if (!ready_[i].defined()) continue;
     Tensor& target = kept(i);
-    Tensor next = update(i, target, ready_[i]);
+    Tensor next = update(i, current(i), ready_[i]);
     put(target, next);
     if (target.impl() != params[i].impl()) put(params[i], next);
   }
   if (steps.defined()) put(steps, steps + 1);
-  ready_.clear();
+  forget_gradients();
   applies_ = {};
   return std::exchange(written_, {});
 }
@@ -101,7 +114,7 @@ void Optimizer::put(Tensor& target, const Tensor& value) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  ready_.clear();
+  forget_gradients();
   if (set_to_none)
     for (Tensor& p : params) p.zero_grad();
   else
@@ -117,7 +130,13 @@ void Optimizer::set_lr(double value, Loc where) {
 // ---- gradients
 
 void Optimizer::gather() {
-  if (keeping_.flat && params[0].grad().defined()) nn::gather_gradient(params[0]);
+  for (const Tensor& p : joined_)
+    if (p.grad().defined()) nn::gather_gradient(p);
+}
+
+void Optimizer::forget_gradients() {
+  ready_.clear();
+  finite_ = {};
 }
 
 std::vector<Tensor> Optimizer::gradients(Loc where) {
@@ -160,7 +179,7 @@ Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
   prepare();
   bool largest = std::isinf(norm_type);
   auto of = [&](const Tensor& g) {
-    Tensor norm = g.to(DType::f32).norm(norm_type);
+    Tensor norm = g.to(accumulator(g.dtype())).norm(norm_type);
     return largest ? norm : norm.pow(norm_type);
   };
   auto join = [&](const Tensor& a, const Tensor& b) { return largest ? a.maximum(b) : a + b; };
@@ -176,6 +195,17 @@ Tensor Optimizer::gradients_are_finite(Loc where) {
   return combined(
       ready_, [](const Tensor& g) { return g.isfinite().all(); },
       [](const Tensor& a, const Tensor& b) { return a & b; });
+}
+
+// Unscaled in f32 or wider: what the scale kept within f16's range would leave it again.
+Tensor Optimizer::unscale_gradients(const Tensor& scale, Loc where) {
+  OuterCall call("unscale_gradients", where);
+  if (finite_.defined()) return finite_;
+  prepare();
+  for (Tensor& g : ready_)
+    if (g.defined()) g = g.to(accumulator(g.dtype()));
+  scale_gradients(scale.reciprocal());
+  return finite_ = gradients_are_finite();
 }
 
 }  // namespace mote::optim

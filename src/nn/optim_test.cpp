@@ -239,7 +239,7 @@ TEST_CASE("optim: gradients that are dropped before the step is realized are no 
         return written;
       };
       auto call = jit(step);
-      for (int i = 0; i < 4; ++i) jitted && device == std::string("CPU") ? call() : step();
+      for (int i = 0; i < 4; ++i) jitted&& device == std::string("CPU") ? call() : step();
       ends.push_back(cat({p.flatten(), q}).to_vector<float>());
     }
     CHECK(ends[0][0] != 1);
@@ -297,6 +297,37 @@ TEST_CASE("optim: master weights keep what 16 bits would lose") {
     }
 }
 
+TEST_CASE("optim: a parameter that is assigned to is what the next step begins with") {
+  for (bool flat : {false, true}) {
+    Tensor p = full({2}, 1.0, {DType::bf16}).requires_grad_();
+    Tensor q = full({3}, 1.0, {DType::bf16}).requires_grad_();
+    optim::SGD opt({p, q}, {.lr = 0x1p-12, .flat = flat, .master_weights = true});
+    auto step = [&] {
+      opt.zero_grad();
+      (p.sum() + q.sum()).backward();
+      realize(opt.step());
+      return opt.state["master"][0].to_vector<float>();
+    };
+    for (int t = 0; t < 3; ++t) step();
+    p.assign(tensor({4.0, 1.0}));  // the second element is the one it was
+    std::vector<float> master = step();
+    CHECK(master[0] == 4 - 0x1p-12f);
+    CHECK(master[1] == 1 - 4 * 0x1p-12f);
+    CHECK(p.to_vector<float>() == std::vector<float>{4, 1});
+  }
+}
+
+TEST_CASE("optim: the norm of gradients of several dtypes is as wide as the widest") {
+  Tensor p = two(1), q = full({2}, 1.0, {DType::f64}).requires_grad_();
+  optim::SGD opt({p, q}, {.lr = 1});
+  ((p * 3e10).sum().to(DType::f64) + (q * 4e100).sum()).backward();
+  Tensor norm = opt.clip_grad_norm(1.0);
+  CHECK(norm.dtype() == DType::f64);
+  CHECK(norm.item<double>() == doctest::Approx(std::sqrt(2.0) * 4e100));
+  realize(opt.step());
+  CHECK(q.to_vector<double>()[1] == doctest::Approx(1 - std::sqrt(0.5)));
+}
+
 TEST_CASE("optim: scaled f16 gradients survive, and clipping sees them unscaled") {
   Tensor p = ones({4}, {DType::f16}).requires_grad_();
   optim::SGD opt({p}, {.lr = 1e7, .master_weights = true});
@@ -334,6 +365,51 @@ TEST_CASE("optim: a skipped step changes nothing but the scale") {
   CHECK(p.to_vector<float>()[0] < after_one[0]);
 }
 
+TEST_CASE("optim: f16 parameters without copies have their gradients unscaled in f32") {
+  Tensor p = ones({4}, {DType::f16}).requires_grad_();
+  optim::SGD opt({p}, {.lr = 1e7});
+  optim::LossScaler scaler;
+  scaler.scale((p.to(DType::f32) * 1e-8).sum()).backward();
+  realize(scaler.step(opt));
+  CHECK(p.to_vector<float>()[3] == doctest::Approx(0.9).epsilon(1e-2));
+}
+
+TEST_CASE("optim: several optimizers make a scaled step together or not at all") {
+  for (int jitted = 0; jitted < 2; ++jitted) {
+    Tensor p = two(1), q = two(1);
+    optim::SGD a({p}, {.lr = 1}), b({q}, {.lr = 1, .momentum = 0.5});
+    optim::LossScaler scaler({.init_scale = 8, .growth_interval = 1});
+    auto step = [&](const Tensor& slope) {
+      a.zero_grad(), b.zero_grad();
+      scaler.scale(p.sum() + (q * slope).sum()).backward();
+      std::vector<Tensor> written = scaler.step({&a, &b});
+      realize(written);
+      return written;
+    };
+    auto call = jit(step);
+    for (double slope : {1.0, 1.0, 1e39, 1.0, std::nan(""), 1.0}) {
+      Tensor given = tensor(slope).realize();
+      jitted ? (void)call(given) : (void)step(given);
+    }
+    CHECK(p.to_vector<float>() == std::vector<float>{-3, -3});  // four steps by 1
+    CHECK(q.to_vector<float>()[0] == 1 - 1 - 1.5f - 1.75f - 1.875f);
+    CHECK(scaler.factor.item<float>() == 32);
+  }
+}
+
+TEST_CASE("optim: gradients that are dropped after unscaling leave nothing behind") {
+  Tensor p = two(1);
+  optim::SGD opt({p}, {.lr = 1});
+  optim::LossScaler scaler({.init_scale = 8});
+  scaler.scale((p * INFINITY).sum()).backward();
+  scaler.unscale(opt);
+  opt.zero_grad();
+  scaler.scale(p.sum()).backward();
+  realize(scaler.step(opt));
+  CHECK(p.to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(scaler.factor.item<float>() == 8);
+}
+
 TEST_CASE("optim: misuse") {
   CHECK_THROWS_WITH_AS(optim::Adam({}), doctest::Contains("at least one parameter"), Error);
   CHECK_THROWS_WITH_AS(optim::Adam({zeros({2})}), doctest::Contains("is not marked"), Error);
@@ -341,12 +417,21 @@ TEST_CASE("optim: misuse") {
                        doctest::Contains("nesterov needs a momentum"), Error);
   CHECK_THROWS_WITH_AS(optim::Muon({two(1)}), doctest::Contains("parameter 0 has shape (2)"),
                        Error);
-  Tensor wide = zeros({2}, {DType::f64}).requires_grad_();
-  CHECK_THROWS_WITH_AS(optim::SGD({two(1), wide}, {.flat = true}),
-                       doctest::Contains("flat needs parameters of one dtype and device"), Error);
+  Tensor elsewhere = zeros({2}, {DType::f32, "INTERP"}).requires_grad_();
+  CHECK_THROWS_WITH_AS(optim::SGD({two(1), elsewhere}, {.flat = true}),
+                       doctest::Contains("flat needs parameters of one device, got CPU and INTERP"),
+                       Error);
   optim::SGD opt({two(1)});
   CHECK_THROWS_WITH_AS(opt.clip_grad_norm(1), doctest::Contains("no parameter has a gradient"),
                        Error);
+  CHECK_THROWS_WITH_AS(optim::LossScaler().step(std::vector<optim::Optimizer*>{}),
+                       doctest::Contains("at least one optimizer"), Error);
+  CHECK_THROWS_WITH_AS(optim::LossScaler({.growth_factor = 1}),
+                       doctest::Contains("[LossScaler] needs a growth factor > 1, got 1"), Error);
+  CHECK_THROWS_WITH_AS(optim::LossScaler({.backoff_factor = 1}),
+                       doctest::Contains("needs a backoff factor between 0 and 1"), Error);
+  CHECK_THROWS_WITH_AS(optim::LossScaler({.init_scale = INFINITY}),
+                       doctest::Contains("needs a finite scale > 0"), Error);
   CHECK_THROWS_WITH_AS(optim::sequential_lr({optim::constant_lr(1)}, {5}),
                        doctest::Contains("one milestone between two parts"), Error);
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -48,6 +49,7 @@ Tensor Tensor::logsigmoid(Loc w) const {
 }
 Tensor Tensor::softplus(double beta, double threshold, Loc w) const {
   Call call("softplus", w);
+  if (Recast as{call}) return as(*this).softplus(beta, threshold, w);
   return wide(*this, [&](const Tensor& x) {
     Tensor y = x * beta;
     return mote::where(y > threshold, x, soft_positive(y) / beta);
@@ -136,6 +138,7 @@ Tensor Tensor::leaky_relu(double negative_slope, Loc w) const {
 }
 Tensor Tensor::prelu(const Tensor& weight, Loc w) const {
   Call call("prelu", w);
+  if (Recast as{call}) return as(*this).prelu(as(weight), w);
   expect_defined(weight, "the weight");
   expect(weight.dim() <= 1, "needs one weight or one per channel, got shape ", weight);
   Tensor slope = weight;
@@ -202,10 +205,12 @@ Tensor Tensor::lerp(const Tensor& end, Operand weight, Loc w) const {
 }
 Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, Number value, Loc w) const {
   Call call("addcmul", w);
+  if (Recast as{call, *this, a, b}) return as(*this).addcmul(as(a), as(b), value, w);
   return *this + a * b * value;
 }
 Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, Number value, Loc w) const {
   Call call("addcdiv", w);
+  if (Recast as{call, *this, a, b}) return as(*this).addcdiv(as(a), as(b), value, w);
   return *this + value * a / b;
 }
 Tensor Tensor::logit(double eps, Loc w) const {

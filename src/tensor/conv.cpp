@@ -1,6 +1,7 @@
 // Convolutions: windows of the input times the kernel, summed.
 #include <algorithm>
 
+#include "tensor/autocast.h"
 #include "tensor/movement.h"
 #include "tensor/spatial.h"
 
@@ -142,31 +143,37 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
 Tensor Tensor::conv1d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
                       Loc where) const {
   Call call("conv1d", where);
+  if (Recast as{call}) return as(*this).conv1d(as(weight), bias, o, where);
   return conv(*this, weight, bias, o, 1);
 }
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
                       Loc where) const {
   Call call("conv2d", where);
+  if (Recast as{call}) return as(*this).conv2d(as(weight), bias, o, where);
   return conv(*this, weight, bias, o, 2);
 }
 Tensor Tensor::conv3d(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
                       Loc where) const {
   Call call("conv3d", where);
+  if (Recast as{call}) return as(*this).conv3d(as(weight), bias, o, where);
   return conv(*this, weight, bias, o, 3);
 }
 Tensor Tensor::conv_transpose1d(const Tensor& weight, const Tensor& bias,
                                 const ConvTransposeOptions& o, Loc where) const {
   Call call("conv_transpose1d", where);
+  if (Recast as{call}) return as(*this).conv_transpose1d(as(weight), bias, o, where);
   return conv_transpose(*this, weight, bias, o, 1);
 }
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias,
                                 const ConvTransposeOptions& o, Loc where) const {
   Call call("conv_transpose2d", where);
+  if (Recast as{call}) return as(*this).conv_transpose2d(as(weight), bias, o, where);
   return conv_transpose(*this, weight, bias, o, 2);
 }
 Tensor Tensor::conv_transpose3d(const Tensor& weight, const Tensor& bias,
                                 const ConvTransposeOptions& o, Loc where) const {
   Call call("conv_transpose3d", where);
+  if (Recast as{call}) return as(*this).conv_transpose3d(as(weight), bias, o, where);
   return conv_transpose(*this, weight, bias, o, 3);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
 
@@ -200,6 +201,7 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where)
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
   Call call("scatter_add", where);
+  if (Recast as{call, *this, src}) return as(*this).scatter_add(dim, index, as(src), where);
   return scatter_reduce(dim, index, src, "sum");
 }
 
@@ -263,6 +265,7 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, Nu
 }
 Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
   Call call("index_copy", where);
+  if (Recast as{call, *this, src}) return as(*this).index_copy(dim, index, as(src), where);
   int64_t axis = to_axis(dim, this->dim());
   return scatter(axis, along(index, axis, src), src);
 }

@@ -120,15 +120,19 @@ class Call {
     return d;
   }
   static bool gives_values() { return values; }
+  const char* method() const { return method_; }
+  // Whether the program made it, and not another call.
+  bool is_programs() const { return !outer_; }
 
  protected:
   Call(const char* method, const Loc& where, bool gives_values)
-      : scope_(method, where), outer_(values) {
+      : method_(method), scope_(method, where), outer_(values) {
     values = gives_values;
     ++depth;
   }
 
  private:
+  const char* method_;
   CallScope scope_;
   bool outer_;
   static thread_local bool values;

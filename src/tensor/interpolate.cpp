@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/eval.h"
+#include "tensor/autocast.h"
 #include "tensor/spatial.h"
 
 namespace mote {
@@ -91,6 +92,7 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
 
 Tensor Tensor::interpolate(const InterpolateOptions& o, Loc where) const {
   Call call("interpolate", where);
+  if (Recast as{call}) return as(*this).interpolate(o, where);
   int64_t spatial = dim() - 2;
   expect(spatial >= 1 && spatial <= 3, "needs an input (N, C, 1 to 3 spatial axes), got shape ",
          *this);

@@ -1,4 +1,5 @@
 // Losses.
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -88,6 +89,7 @@ Tensor by_probability(const Tensor& logs, const Tensor& target, const CrossEntro
 
 Tensor Tensor::cross_entropy(const Tensor& target, const CrossEntropyOptions& o, Loc where) const {
   Call call("cross_entropy", where);
+  if (Recast as{call}) return as(*this).cross_entropy(as(target), o, where);
   check_classes(*this, target, o);
   Tensor logs = to(accumulator(dtype())).log_softmax(dim() == 1 ? 0 : 1);
   bool probabilities = target.is_floating_point();
@@ -101,6 +103,7 @@ Tensor Tensor::cross_entropy(const Tensor& target, Loc where) const {
 
 Tensor Tensor::nll_loss(const Tensor& target, const CrossEntropyOptions& o, Loc where) const {
   Call call("nll_loss", where);
+  if (Recast as{call}) return as(*this).nll_loss(target, o, where);
   check_classes(*this, target, o);
   expect(o.label_smoothing == 0, "has no label_smoothing; use cross_entropy");
   return by_index(to(accumulator(dtype())), target, o).to(dtype());
@@ -113,6 +116,8 @@ Tensor Tensor::nll_loss(const Tensor& target, Loc where) const {
 Tensor Tensor::binary_cross_entropy(const Tensor& target, const Tensor& weight, Reduction reduction,
                                     Loc where) const {
   Call call("binary_cross_entropy", where);
+  if (Recast as{call})
+    return as(*this).binary_cross_entropy(as(target), as(weight), reduction, where);
   expect_alike(*this, target);
   expect(is_floating_point(), "needs float probabilities, got ", dtype());
   Tensor p = to(accumulator(dtype())), wanted = target.to(p.dtype());
@@ -127,6 +132,9 @@ Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target, const Tens
                                                 const Tensor& pos_weight, Reduction reduction,
                                                 Loc where) const {
   Call call("binary_cross_entropy_with_logits", where);
+  if (Recast as{call})
+    return as(*this).binary_cross_entropy_with_logits(as(target), as(weight), as(pos_weight),
+                                                      reduction, where);
   expect_alike(*this, target);
   expect(is_floating_point(), "needs float logits, got ", dtype());
   Tensor tail = -logsigmoid();
@@ -137,17 +145,20 @@ Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target, const Tens
 
 Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction, Loc where) const {
   Call call("mse_loss", where);
+  if (Recast as{call}) return as(*this).mse_loss(as(target), reduction, where);
   expect_alike(*this, target);
   return reduced((*this - target).square(), reduction);
 }
 Tensor Tensor::l1_loss(const Tensor& target, Reduction reduction, Loc where) const {
   Call call("l1_loss", where);
+  if (Recast as{call}) return as(*this).l1_loss(as(target), reduction, where);
   expect_alike(*this, target);
   return reduced((*this - target).abs(), reduction);
 }
 Tensor Tensor::smooth_l1_loss(const Tensor& target, double beta, Reduction reduction,
                               Loc where) const {
   Call call("smooth_l1_loss", where);
+  if (Recast as{call}) return as(*this).smooth_l1_loss(as(target), beta, reduction, where);
   expect_alike(*this, target);
   expect(beta >= 0, "needs beta >= 0, got ", beta);
   Tensor d = *this - target;
@@ -157,6 +168,7 @@ Tensor Tensor::smooth_l1_loss(const Tensor& target, double beta, Reduction reduc
 Tensor Tensor::huber_loss(const Tensor& target, double delta, Reduction reduction,
                           Loc where) const {
   Call call("huber_loss", where);
+  if (Recast as{call}) return as(*this).huber_loss(as(target), delta, reduction, where);
   expect_alike(*this, target);
   expect(delta > 0, "needs delta > 0, got ", delta);
   return reduced(squared_below(*this - target, delta), reduction);
@@ -165,6 +177,8 @@ Tensor Tensor::huber_loss(const Tensor& target, double delta, Reduction reductio
 Tensor Tensor::kl_div(const Tensor& target, Reduction reduction, bool log_target, bool batch_mean,
                       Loc where) const {
   Call call("kl_div", where);
+  if (Recast as{call})
+    return as(*this).kl_div(as(target), reduction, log_target, batch_mean, where);
   expect_alike(*this, target);
   Tensor losses =
       log_target ? target.exp() * (target - *this) : target.xlogy(target) - target * *this;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -213,7 +214,12 @@ Tensor gcd_wide(const Tensor& a, const Tensor& b) {
 
 // clang-format off
 #define MOTE_RESULT(name, result) \
-  Tensor Tensor::name(Loc w) const { Call call(#name, w); expect_defined(*this); return result; }
+  Tensor Tensor::name(Loc w) const { \
+    Call call(#name, w); \
+    expect_defined(*this); \
+    if (Recast as{call}) return as(*this).name(w); \
+    return result; \
+  }
 MOTE_RESULT(sqrt, curve(Op::Sqrt, *this))
 MOTE_RESULT(exp, curve(Op::Exp, *this))
 MOTE_RESULT(exp2, curve(Op::Exp2, *this))
@@ -339,6 +345,7 @@ Tensor Tensor::nan_to_num(double nan, Loc w) const {
 
 Tensor Tensor::log10(Loc w) const {
   Call call("log10", w);
+  if (Recast as{call}) return as(*this).log10(w);
   return composed(*this, dtype() == DType::f32,
                   [](const Tensor& x) { return x.log() * std::numbers::log10e; });
 }
@@ -352,6 +359,7 @@ Tensor Tensor::sinc(Loc w) const {
 
 Tensor atan2(Operand a, Operand b, Loc w) {
   Call call("atan2", w);
+  if (Recast as{call, a, b}) return atan2(as.operand(a), as.operand(b), w);
   return composed(a, b, true, [](const Tensor& y, const Tensor& x) {
     Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
     Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);

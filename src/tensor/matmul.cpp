@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tensor/autocast.h"
 #include "tensor/movement.h"
 
 namespace mote {
@@ -128,6 +129,7 @@ void expect_batches(const Tensor& a, const Tensor& b) {
 
 Tensor Tensor::matmul(const Tensor& other, Loc where) const {
   Call call("matmul", where);
+  if (Recast as{call}) return as(*this).matmul(as(other), where);
   expect_defined(other, "the other tensor");
   expect(dim() > 0 && other.dim() > 0, "needs tensors with axes, got shapes ", *this, " and ",
          other);
@@ -142,11 +144,13 @@ Tensor Tensor::matmul(const Tensor& other, Loc where) const {
 
 Tensor Tensor::mm(const Tensor& other, Loc where) const {
   Call call("mm", where);
+  if (Recast as{call}) return as(*this).mm(as(other), where);
   expect(dim() == 2 && other.dim() == 2, "needs matrices, got shapes ", *this, " and ", other);
   return matmul(other);
 }
 Tensor Tensor::bmm(const Tensor& other, Loc where) const {
   Call call("bmm", where);
+  if (Recast as{call}) return as(*this).bmm(as(other), where);
   expect(dim() == 3 && other.dim() == 3, "needs batches of matrices, got shapes ", *this, " and ",
          other);
   expect(dims_of(*this)[0] == dims_of(other)[0], "shapes ", *this, " and ", other, ": batches of ",
@@ -155,12 +159,14 @@ Tensor Tensor::bmm(const Tensor& other, Loc where) const {
 }
 Tensor Tensor::mv(const Tensor& vec, Loc where) const {
   Call call("mv", where);
+  if (Recast as{call}) return as(*this).mv(as(vec), where);
   expect(dim() == 2 && vec.dim() == 1, "needs a matrix and a vector, got shapes ", *this, " and ",
          vec);
   return matmul(vec);
 }
 Tensor Tensor::dot(const Tensor& other, Loc where) const {
   Call call("dot", where);
+  if (Recast as{call, *this, other}) return as(*this).dot(as(other), where);
   expect(dim() == 1 && other.dim() == 1, "needs two vectors, got shapes ", *this, " and ", other);
   return matmul(other);
 }
@@ -172,11 +178,13 @@ Tensor Tensor::outer(const Tensor& other, Loc where) const {
 
 Tensor Tensor::addmm(const Tensor& a, const Tensor& b, Number beta, Number alpha, Loc where) const {
   Call call("addmm", where);
+  if (Recast as{call}) return as(*this).addmm(as(a), as(b), beta, alpha, where);
   return *this * beta + a.mm(b) * alpha;
 }
 
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, Loc where) const {
   Call call("linear", where);
+  if (Recast as{call}) return as(*this).linear(as(weight), bias, where);
   expect_defined(weight, "the weight");
   expect(weight.dim() == 1 || weight.dim() == 2, "needs a weight (out, in), got shape ", weight);
   expect(dim() > 0 && dims_of(*this).back() == dims_of(weight).back(), "input of shape ", *this,
@@ -192,6 +200,7 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, Loc where) const
 
 Tensor Tensor::tensordot(const Tensor& other, int64_t dims, Loc where) const {
   Call call("tensordot", where);
+  if (Recast as{call, *this, other}) return as(*this).tensordot(as(other), dims, where);
   expect(dims >= 0 && dims <= dim() && dims <= other.dim(), "cannot contract ", dims,
          " axes of shapes ", *this, " and ", other);
   auto n = static_cast<size_t>(dims);
@@ -222,12 +231,14 @@ Tensor Tensor::kron(const Tensor& other, Loc where) const {
 
 Tensor Tensor::cosine_similarity(const Tensor& other, int64_t dim, double eps, Loc where) const {
   Call call("cosine_similarity", where);
+  if (Recast as{call}) return as(*this).cosine_similarity(as(other), dim, eps, where);
   Tensor scale = norm(2, dim).clamp_min(eps) * other.norm(2, dim).clamp_min(eps);
   return (*this * other).sum(dim) / scale;
 }
 
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands, Loc where) {
   Call call("einsum", where);
+  if (Recast as{call}) return einsum(equation, as(operands), where);
   std::string text = without_spaces(equation);
   check_equation(text);
   size_t arrow = text.find("->");

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tensor/impl.h"
+#include "tensor/autocast.h"
 
 namespace mote {
 
@@ -94,6 +94,7 @@ Tensor repeat_heads(const Tensor& t, const Tensor& q) {
 Tensor Tensor::layer_norm(const Ints& normalized_shape, const Tensor& weight, const Tensor& bias,
                           double eps, Loc where) const {
   Call call("layer_norm", where);
+  if (Recast as{call}) return as(*this).layer_norm(normalized_shape, weight, bias, eps, where);
   Axes axes = last_axes(*this, normalized_shape, weight, bias);
   Tensor y = standardised(to(accumulator(dtype())), axes, eps);
   return scaled(y, weight, bias).to(dtype());
@@ -150,6 +151,7 @@ Tensor Tensor::batch_norm(const Tensor& running_mean, const Tensor& running_var,
 Tensor Tensor::group_norm(int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
                           Loc where) const {
   Call call("group_norm", where);
+  if (Recast as{call}) return as(*this).group_norm(num_groups, weight, bias, eps, where);
   expect_float(*this);
   expect(dim() >= 2, "needs an input (N, C, ...), got shape ", *this);
   expect(num_groups > 0 && size(1) % num_groups == 0, size(1), " channels cannot be divided into ",
@@ -172,6 +174,7 @@ Tensor Tensor::instance_norm(const Tensor& weight, const Tensor& bias, double ep
 Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value,
                                             const AttentionOptions& o, Loc where) const {
   Call call("scaled_dot_product_attention", where);
+  if (Recast as{call}) return as(*this).scaled_dot_product_attention(as(key), as(value), o, where);
   check_attention(*this, key, value);
   expect(!o.is_causal || !o.attn_mask.defined(), "takes attn_mask or is_causal, not both");
   Tensor k = o.enable_gqa ? repeat_heads(key, *this) : key;

@@ -1,6 +1,7 @@
 // Powers: whole exponents by squaring, others through logarithms in f64.
 #include <cmath>
 
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -67,6 +68,7 @@ Tensor number_power(const Tensor& x, const Number& n) {
 
 Tensor pow(Operand a, Operand b, Loc w) {
   Call call("pow", w);
+  if (Recast as{call}) return pow(as.operand(a), as.operand(b), w);
   expect(a.tensor || b.tensor, "needs a tensor");
   Operand both[] = {a, b};
   DType d = result_dtype(both);

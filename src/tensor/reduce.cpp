@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -110,6 +111,7 @@ Tensor reduce_tensor(Op op, const Tensor& t, std::span<const int64_t> axes, bool
 
 Tensor Tensor::sum(const Axes& axes, bool keepdim, DType dtype, Loc where) const {
   Call call("sum", where);
+  if (Recast as{call}) return as(*this).sum(axes, keepdim, dtype, where);
   return accumulate(Op::Add, *this, axes, keepdim, sum_dtype(*this, dtype));
 }
 Tensor Tensor::nansum(const Axes& axes, bool keepdim, Loc where) const {
@@ -118,6 +120,7 @@ Tensor Tensor::nansum(const Axes& axes, bool keepdim, Loc where) const {
 }
 Tensor Tensor::prod(const Axes& axes, bool keepdim, DType dtype, Loc where) const {
   Call call("prod", where);
+  if (Recast as{call}) return as(*this).prod(axes, keepdim, dtype, where);
   return accumulate(Op::Mul, *this, axes, keepdim, sum_dtype(*this, dtype));
 }
 
@@ -196,6 +199,7 @@ Tensor Tensor::count_nonzero(const Axes& axes, Loc where) const {
 // The maximum is taken out before exp; an infinite one cannot be.
 Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, Loc where) const {
   Call call("logsumexp", where);
+  if (Recast as{call}) return as(*this).logsumexp(axes, keepdim, where);
   Tensor x = to(accumulator(float_dtype(dtype())));
   std::vector<int64_t> over = to_axes_or_all(axes, dim());
   Tensor top = reduce_tensor(Op::Max, x, over, true).detach();
@@ -207,6 +211,7 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, Loc where) const {
 
 Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
   Call call("norm", where);
+  if (Recast as{call}) return as(*this).norm(p, axes, keepdim, where);
   expect_float(*this);
   Tensor x = to(accumulator(dtype()));
   std::vector<int64_t> over = to_axes_or_all(axes, dim());
@@ -227,17 +232,20 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
 
 Tensor Tensor::normalize(double p, int64_t dim, double eps, Loc where) const {
   Call call("normalize", where);
+  if (Recast as{call}) return as(*this).normalize(p, dim, eps, where);
   return *this / norm(p, dim, true).clamp_min(eps);
 }
 
 Tensor Tensor::trace(Loc where) const {
   Call call("trace", where);
+  if (Recast as{call}) return as(*this).trace(where);
   expect(dim() == 2, "needs a matrix, got shape ", *this);
   return diagonal().sum();
 }
 
 Tensor Tensor::softmax(int64_t dim, DType dtype, Loc where) const {
   Call call("softmax", where);
+  if (Recast as{call}) return as(*this).softmax(dim, dtype, where);
   DType out = float_dtype(dtype == DType::none ? this->dtype() : dtype);
   Tensor x = to(accumulator(out));
   if (this->dim() == 0) return x.ones_like(out);
@@ -248,6 +256,7 @@ Tensor Tensor::softmax(int64_t dim, DType dtype, Loc where) const {
 
 Tensor Tensor::log_softmax(int64_t dim, DType dtype, Loc where) const {
   Call call("log_softmax", where);
+  if (Recast as{call}) return as(*this).log_softmax(dim, dtype, where);
   DType out = float_dtype(dtype == DType::none ? this->dtype() : dtype);
   Tensor x = to(accumulator(out));
   if (this->dim() == 0) return x.zeros_like(out);
@@ -258,6 +267,7 @@ Tensor Tensor::log_softmax(int64_t dim, DType dtype, Loc where) const {
 
 Tensor Tensor::softmin(int64_t dim, Loc where) const {
   Call call("softmin", where);
+  if (Recast as{call}) return as(*this).softmin(dim, where);
   return neg().softmax(dim);
 }
 

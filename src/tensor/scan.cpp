@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "tensor/autocast.h"
 #include "tensor/movement.h"
 
 namespace mote {
@@ -154,10 +155,12 @@ ValuesIndices extremes(Op op, const Tensor& t, int64_t dim) {
 
 Tensor Tensor::cumsum(int64_t dim, DType dtype, Loc where) const {
   Call call("cumsum", where);
+  if (Recast as{call}) return as(*this).cumsum(dim, dtype, where);
   return accumulated(Op::Add, *this, dim, dtype);
 }
 Tensor Tensor::cumprod(int64_t dim, DType dtype, Loc where) const {
   Call call("cumprod", where);
+  if (Recast as{call}) return as(*this).cumprod(dim, dtype, where);
   return accumulated(Op::Mul, *this, dim, dtype);
 }
 ValuesIndices Tensor::cummax(int64_t dim, Loc where) const {

@@ -1,0 +1,467 @@
+// Autocast: result dtypes of every op beside PyTorch's (tools/make_autocast_goldens.py), values and
+// gradients beside f32's, scopes, and networks that train.
+#include "tensor/autocast.h"
+
+#include <doctest/doctest.h>
+#include <mote/mote.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "engine/realize.h"
+#include "ops_table.h"
+#include "test_paths.h"
+
+using namespace mote;
+using mote::test::GoldenCase;
+
+namespace {
+
+const test::GoldenFile& ops() {
+  static const auto* file =
+      new test::GoldenFile(test::read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz"));
+  return *file;
+}
+
+test::Call make_call(const GoldenCase& golden, const char* device) {
+  test::Call call{golden, device, {}};
+  for (const test::GoldenInput& in : golden.inputs)
+    call.inputs.push_back(
+        from_bytes(in.value.bytes.data(), in.value.shape, in.value.dtype, device));
+  return call;
+}
+
+// ---- result dtypes
+
+// Where mote's result has another dtype than PyTorch's, and why. An op, or one case.
+struct Difference {
+  const char* whose;
+  const char* why;
+};
+constexpr Difference differences[] = {
+    {"index_put",           "it writes to a tensor, which keeps its dtype"                   },
+    {"div/number_left",     "PyTorch's number / tensor is a reciprocal, which is in its list"},
+    {"interpolate/area_1d", "PyTorch's area mode is a pooling, which is not in its list"     },
+    {"interpolate/area_2d", "the same"                                                       },
+};
+
+const Difference* difference(const GoldenCase& c) {
+  for (const Difference& d : differences)
+    if (c.op == d.whose || c.name == d.whose) return &d;
+  return nullptr;
+}
+
+// As tools/make_autocast_goldens.py gives them.
+void give_as(test::Call& call, const std::string& how, DType low) {
+  bool first = true;
+  for (Tensor& t : call.inputs) {
+    if (t.dtype() != DType::f32) continue;
+    if (how == "low" || (how == "mixed" && first)) t = t.to(low);
+    first = false;
+  }
+}
+
+// PyTorch's: those for CUDA, where its list of ops is the longer one.
+std::string expected(const GoldenCase& c, const std::string& how) {
+  for (const char* device : {"cuda_", "cpu_"}) {
+    auto it = c.attrs.find(device + how);
+    if (it != c.attrs.end() && std::get<std::string>(it->second) != "error")
+      return std::get<std::string>(it->second);
+  }
+  return "";
+}
+
+std::string dtypes_of(const std::vector<Tensor>& list) {
+  std::string out;
+  for (const Tensor& t : list) out += (out.empty() ? "" : " ") + std::string(name(t.dtype()));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("autocast: every op has PyTorch's result dtype") {
+  auto goldens = test::read_goldens(MOTE_SOURCE_DIR "/test/goldens/autocast.gold.gz");
+  std::map<std::string, const GoldenCase*> by_name;
+  for (const GoldenCase& c : ops().cases) by_name[c.name] = &c;
+  std::set<std::string> seen, needed;
+  int results = 0;
+  for (const GoldenCase& c : goldens.cases)
+    for (const char* how : {"f32", "low", "mixed"}) {
+      std::string want = expected(c, how);
+      auto golden = by_name.find(c.name);
+      const test::TestedOp* op = test::find_op(c.op);
+      if (want.empty() || golden == by_name.end() || !op) continue;
+      INFO(c.name, " of ", std::string(how), " inputs");
+      test::Call call = make_call(*golden->second, "CPU");
+      give_as(call, how, DType::bf16);
+      std::string got;
+      try {
+        auto scope = autocast(DType::bf16);
+        got = dtypes_of(op->run(call));
+      } catch (const Error& e) { got = e.what(); }
+      if (const Difference* d = difference(c)) {
+        if (got != want) needed.insert(d->whose);
+        continue;
+      }
+      CHECK(got == want);
+      seen.insert(c.op);
+      ++results;
+    }
+  MESSAGE(results, " results of ", seen.size(), " ops");
+  CHECK(results > 3000);
+  CHECK(needed.size() == std::size(differences));
+  for (const AutocastRow& row : autocast_rows())
+    CHECK_MESSAGE(seen.count(std::string(row.method)), std::string(row.method), " has no case");
+}
+
+TEST_CASE("autocast: docs/mixed_precision.md has the table") {
+  std::ifstream in(MOTE_SOURCE_DIR "/docs/mixed_precision.md");
+  std::stringstream page;
+  page << in.rdbuf();
+  static constexpr const char* titles[] = {"the scope's dtype", "f32", "the widest among them"};
+  for (Precision p : {Precision::Low, Precision::Full, Precision::Widest}) {
+    std::string line = "| " + std::string(titles[static_cast<int>(p)]) + " |";
+    for (const AutocastRow& row : autocast_rows())
+      if (row.precision == p) line += " `" + std::string(row.method) + "`";
+    CHECK_MESSAGE(page.str().find(line + " |\n") != std::string::npos, "the page lacks: ", line);
+  }
+}
+
+// ---- values and gradients
+
+namespace {
+
+double largest(const std::vector<double>& list) {
+  double most = 0;
+  for (double v : list) most = std::max(most, std::abs(v));
+  return most;
+}
+
+// Rounding to `low` of what goes in and what comes out, beside values computed in f32.
+void check_near(const Tensor& got, const test::GoldenTensor& want, DType low) {
+  std::vector<double> a = got.to(DType::f64).to_vector<double>();
+  std::vector<double> b =
+      from_bytes(want.bytes.data(), want.shape, want.dtype).to(DType::f64).to_vector<double>();
+  REQUIRE(a.size() == b.size());
+  double rounding = low == DType::bf16 ? 0x1p-8 : 0x1p-11, worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  CHECK(worst <= 8 * rounding * std::max(1.0, largest(b)));
+}
+
+// The first case of the op whose float inputs are all f32 and have gradients.
+const GoldenCase* differentiable_case(std::string_view op) {
+  for (const GoldenCase& c : ops().cases) {
+    bool fits = c.op == op && !c.is_variant() && !c.gradients.empty() && c.outputs[0].weight;
+    for (const test::GoldenInput& in : c.inputs)
+      fits &= !is_float(in.value.dtype) || (in.value.dtype == DType::f32 && in.value.numel() > 1);
+    if (fits) return &c;
+  }
+  return nullptr;
+}
+
+// The op in a scope, f32 leaves in and their gradients out; backward runs outside of the scope.
+void check_row(const AutocastRow& row, const GoldenCase& c, const char* device, DType low) {
+  INFO(c.name, " on ", std::string(device), " in ", std::string(name(low)));
+  test::Call call = make_call(c, device);
+  for (Tensor& t : call.inputs)
+    if (t.is_floating_point()) t.requires_grad_();
+  std::vector<Tensor> outputs;
+  {
+    auto scope = autocast(low);
+    outputs = test::find_op(c.op)->run(call);
+  }
+  CHECK(outputs[0].dtype() == (row.precision == Precision::Low ? low : DType::f32));
+  Tensor loss = tensor(0.0, {DType::f32, device});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& weight = c.outputs[i].weight;
+    if (!weight) continue;
+    check_near(outputs[i], c.outputs[i].value, low);
+    loss = loss + (outputs[i].to_float() *
+                   from_bytes(weight->bytes.data(), weight->shape, DType::f32, device))
+                      .sum();
+  }
+  loss.backward();
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!c.gradients[i]) continue;
+    CHECK(call.inputs[i].grad().dtype() == DType::f32);
+    check_near(call.inputs[i].grad(), *c.gradients[i], low);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("autocast: ops are close to f32, and so are gradients, which have the leaves' dtype") {
+  int rows = 0;
+  for (const AutocastRow& row : autocast_rows()) {
+    const GoldenCase* c = differentiable_case(row.method);
+    CHECK_MESSAGE(c, std::string(row.method), " has no case with gradients");
+    if (!c) continue;
+    ++rows;
+    check_row(row, *c, "INTERP", rows % 2 ? DType::bf16 : DType::f16);
+    if (row.precision == Precision::Low) check_row(row, *c, "CPU", DType::bf16);
+  }
+  MESSAGE(rows, " ops");
+}
+
+// ---- scopes
+
+TEST_CASE("autocast: scopes nest, are switched off, and end with exceptions") {
+  Tensor a = ones({2, 2}), b = ones({2, 2});
+  auto product = [&] { return a.matmul(b).dtype(); };
+  CHECK(product() == DType::f32);
+  CHECK(autocast_dtype() == DType::none);
+  {
+    auto outer = autocast();
+    CHECK(product() == DType::bf16);
+    {
+      auto inner = autocast(DType::f16);
+      CHECK(product() == DType::f16);
+      auto off = autocast(DType::bf16, false);
+      CHECK(product() == DType::f32);
+      CHECK(autocast_dtype() == DType::none);
+    }
+    CHECK(product() == DType::bf16);
+    CHECK_THROWS_WITH_AS((void)autocast(DType::f32),
+                         doctest::Contains("[autocast] needs bf16 or f16, got f32 ("), Error);
+    CHECK_THROWS_AS(a.matmul(ones({3, 2})), Error);
+    CHECK(product() == DType::bf16);
+  }
+  CHECK(product() == DType::f32);
+  try {
+    auto scope = autocast();
+    a.matmul(ones({3, 2}));
+  } catch (const Error& e) {
+    CHECK(std::string(e.what()).starts_with("[matmul] shapes (2, 2) and (3, 2)"));
+  }
+  CHECK(product() == DType::f32);
+}
+
+TEST_CASE("autocast: a scope is its thread's" * doctest::test_suite("threads")) {
+  auto scope = autocast(DType::f16);
+  DType other = DType::none, inside = DType::none;
+  std::thread([&] {
+    other = ones({2, 2}).matmul(ones({2, 2})).dtype();
+    auto own = autocast(DType::bf16);
+    inside = ones({2, 2}).matmul(ones({2, 2})).dtype();
+  }).join();
+  CHECK(other == DType::f32);
+  CHECK(inside == DType::bf16);
+  CHECK(ones({2, 2}).matmul(ones({2, 2})).dtype() == DType::f16);
+}
+
+TEST_CASE("autocast: f64, integers and bools stay as they are") {
+  auto scope = autocast();
+  Tensor wide = ones({2, 2}, {DType::f64}), whole = ones({2, 2}, {DType::i32});
+  CHECK(wide.matmul(wide).dtype() == DType::f64);
+  CHECK(wide.exp().dtype() == DType::f64);
+  CHECK(whole.matmul(whole).dtype() == DType::i32);
+  CHECK(whole.sum().dtype() == DType::i64);
+  CHECK(whole.to_bool().sum().dtype() == DType::i64);
+  CHECK(whole.softmax(0).dtype() == DType::f32);
+  CHECK_THROWS_WITH_AS(wide.matmul(ones({2, 2})), doctest::Contains("dtypes f64 and bf16 differ"),
+                       Error);
+  CHECK(ones({2}).sum({}, false, DType::bf16).dtype() == DType::bf16);  // asked for
+}
+
+TEST_CASE("autocast: modules, and the same weight is cast once") {
+  nn::Linear linear(3, 3);
+  nn::LayerNorm norm(3);
+  nn::LSTMCell cell(3, 3);
+  nn::MultiheadAttention attention(4, 2);
+  auto scope = autocast();
+  Tensor x = ones({2, 3});
+  CHECK(linear(x).dtype() == DType::bf16);
+  CHECK(norm(linear(x)).dtype() == DType::f32);
+  CHECK(attention(ones({1, 2, 4}), ones({1, 2, 4}), ones({1, 2, 4})).dtype() == DType::bf16);
+  CHECK(cell(x).c.dtype() == DType::f32);  // gates of bf16 and a state of f32
+  auto casts = [](const Tensor& t) {
+    std::set<const Node*> found;
+    std::vector<UOp> rest = {node_of(t)};
+    while (!rest.empty()) {
+      UOp n = rest.back();
+      rest.pop_back();
+      if (n->is(Op::Cast) && n->dtype == DType::bf16 && prim::base_of(n->src(0)))
+        found.insert(n.operator->());
+      for (size_t i = 0; i < n->nsrc; ++i) rest.push_back(n->src(i));
+    }
+    return found.size();
+  };
+  linear.weight.realize();
+  CHECK(casts(x.linear(linear.weight).linear(linear.weight).linear(linear.weight)) == 1);
+}
+
+TEST_CASE("autocast: backward and optimizers are the same inside a scope and outside") {
+  std::vector<std::vector<float>> ends;
+  for (bool inside : {false, true}) {
+    manual_seed(1);
+    Tensor w = randn({4, 4}).requires_grad_(), x = randn({4, 4});
+    optim::Muon opt({w}, {.lr = 0.1, .iterate_in = DType::f32});
+    for (int t = 0; t < 2; ++t) {
+      opt.zero_grad();
+      Tensor loss;
+      {
+        auto scope = autocast();
+        loss = x.matmul(w).tanh().matmul(w).square().mean();
+      }
+      auto scope = autocast(DType::f16, inside);
+      loss.backward();
+      opt.clip_grad_norm(1.0);
+      realize(opt.step());
+    }
+    ends.push_back(w.to_vector<float>());
+  }
+  CHECK(ends[0] == ends[1]);
+}
+
+TEST_CASE("autocast: a jit replays the casts that it captured, in the same scope only") {
+  manual_seed(2);
+  Tensor w = randn({8, 8}).realize(), x = ones({2, 8}).realize();
+  auto f = jit([&](const Tensor& in) { return in.matmul(w).softmax(-1); });
+  auto g = jit([&](const Tensor& in) {
+    auto scope = autocast();
+    return in.matmul(w).softmax(-1);
+  });
+  for (int call = 0; call < 4; ++call) {
+    std::vector<float> outside = g(x).to_vector<float>();
+    auto scope = autocast();
+    std::vector<float> inside = f(x).to_vector<float>();
+    CHECK(inside == x.matmul(w).softmax(-1).to_vector<float>());
+    CHECK(inside == outside);
+  }
+  CHECK(f.captured());
+  CHECK_THROWS_WITH_AS(f(x),
+                       doctest::Contains("[jit] captured in an autocast scope of bf16 and "
+                                         "called in no autocast scope; reset() captures"),
+                       Error);
+  {
+    auto other = autocast(DType::f16);
+    CHECK_THROWS_WITH_AS(f(x), doctest::Contains("called in an autocast scope of f16"), Error);
+  }
+  f.reset();
+  for (int call = 0; call < 3; ++call)
+    CHECK(f(x).to_vector<float>() == x.matmul(w).softmax(-1).to_vector<float>());
+}
+
+// ---- training
+
+namespace {
+
+struct Mlp {
+  nn::Linear up{16, 32}, down{32, 4};
+  MOTE_FIELDS(up, down)
+  Tensor operator()(const Tensor& x) const { return down(up(x).gelu()); }
+};
+struct ConvNet {
+  nn::Conv2d first{1, 6, 3, {.padding = 1}};
+  nn::BatchNorm norm{6};
+  nn::Conv2d second{6, 8, 3, {.stride = 2}};
+  nn::Linear head{8, 4};
+  MOTE_FIELDS(first, norm, second, head)
+  Tensor operator()(const Tensor& x) const {
+    Tensor h = norm(first(x.view({-1, 1, 4, 4}))).relu();
+    return head(second(h).relu().flatten(1));
+  }
+};
+struct Transformer {
+  nn::LayerNorm norm{8}, last{8};
+  nn::Linear embed{4, 8}, up{8, 16}, down{16, 8}, head{8, 4};
+  nn::MultiheadAttention attention{8, 2};
+  MOTE_FIELDS(norm, last, embed, up, down, head, attention)
+  Tensor operator()(const Tensor& x) const {
+    Tensor h = embed(x.view({-1, 4, 4})), n = norm(h);
+    h = h + attention(n, n, n);
+    h = h + down(up(last(h)).silu());
+    return head(h.mean(1));
+  }
+};
+
+struct Losses {
+  std::vector<float> all;
+  std::vector<float> scales;
+  float last() const { return all.back(); }
+};
+
+// dtype none: f32 throughout. f16 goes with a loss scaler, which starts too high.
+template <class Net>
+Losses train_net(const char* device, DType dtype, int steps, bool flat) {
+  manual_seed(3);
+  set_default_device(device);
+  Net net;
+  optim::AdamW opt(parameters(net), {.lr = 0.02, .flat = flat, .master_weights = true});
+  optim::LossScaler scaler({.init_scale = dtype == DType::f16 ? 0x1p26 : 1.0});
+  Tensor x = randn({32, 16}).realize();
+  Tensor y = x.view({32, 4, 4}).sum(2).argmax(1).realize();
+  auto step = jit([&](const Tensor& in, const Tensor& target) {
+    opt.zero_grad();
+    Tensor loss;
+    {
+      auto scope = autocast(dtype == DType::none ? DType::bf16 : dtype, dtype != DType::none);
+      loss = net(in).cross_entropy(target);
+    }
+    CHECK(loss.dtype() == DType::f32);
+    scaler.scale(loss).backward();
+    for (const Tensor& g : opt.gradients()) CHECK(g.dtype() == DType::f32);
+    scaler.unscale(opt);
+    opt.clip_grad_norm(1.0);
+    std::vector<Tensor> written = scaler.step(opt);
+    realize(written);
+    return loss;
+  });
+  Losses out;
+  for (int t = 0; t < steps; ++t) {
+    out.all.push_back(step(x, y).template item<float>());
+    out.scales.push_back(scaler.factor.item<float>());
+  }
+  for (const Tensor& p : parameters(net)) CHECK(p.dtype() == DType::f32);
+  set_default_device("CPU");
+  return out;
+}
+
+template <class Net>
+void compare_training(const char* net) {
+  INFO(std::string(net));
+  const int steps = 40;
+  Losses f32 = train_net<Net>("CPU", DType::none, steps, false);
+  Losses bf16 = train_net<Net>("CPU", DType::bf16, steps, true);
+  Losses f16 = train_net<Net>("CPU", DType::f16, steps, false);
+  MESSAGE(std::string(net), ": f32 ", f32.all[0], " to ", f32.last(), ", bf16 ", bf16.last(),
+          ", f16 ", f16.last());
+  CHECK(f32.last() < 0.5 * f32.all[0]);
+  CHECK(std::abs(bf16.all[0] - f32.all[0]) < 0.02 * f32.all[0]);
+  CHECK(bf16.all[0] != f32.all[0]);
+  CHECK(std::abs(bf16.last() - f32.last()) < 0.05 * f32.all[0]);
+  // The first scales overflow f16: those steps are left out and the scale is halved.
+  int skipped = 0;
+  while (f16.scales[static_cast<size_t>(skipped)] < 0x1p26 / std::exp2(skipped)) ++skipped;
+  CHECK(skipped > 3);
+  CHECK(skipped < 20);
+  CHECK(f16.all[static_cast<size_t>(skipped)] == f16.all[0]);
+  CHECK(f16.all[static_cast<size_t>(skipped + 2)] < f16.all[0]);
+  CHECK(f16.scales.back() > 0x1p26 / std::exp2(skipped + 4));
+}
+
+}  // namespace
+
+TEST_CASE("autocast: networks train to the loss of f32, f16 with a scaler that skips") {
+  compare_training<Mlp>("a perceptron");
+  compare_training<ConvNet>("a conv net");
+  compare_training<Transformer>("a transformer");
+}
+
+TEST_CASE("autocast: a step on INTERP and a schedule on NULL") {
+  Losses cpu = train_net<Mlp>("CPU", DType::bf16, 2, false);
+  Losses interp = train_net<Mlp>("INTERP", DType::bf16, 2, false);
+  CHECK(cpu.all[1] == doctest::Approx(interp.all[1]).epsilon(2e-3));
+  Options null{DType::f32, "NULL"};
+  nn::Linear linear(4, 4, true, null);
+  auto scope = autocast();
+  Tensor loss = linear(empty({2, 4}, null)).square().mean();
+  loss.backward();
+  CHECK(linear.weight.grad().dtype() == DType::f32);
+  realize({loss, linear.weight.grad()});
+}
