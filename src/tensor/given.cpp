@@ -77,11 +77,12 @@ Tensor binary_cross_entropy_row(const Step& s) {
   const Tensor &p = s.x[0], &target = s.x[1];
   if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(1e-12));
   auto logarithm = [](const Tensor& x) {
-    Tensor none = x <= 0;
-    return where(none, -100, where(none, 1, x).log().clamp_min(-100));
+    return given(Given::CutLog, x.log().clamp_min(-100), {x});
   };
   return s.g * (logarithm(1 - p) - logarithm(p));
 }
+
+Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(1e-12); }
 
 Tensor cosh_row(const Step& s) { return s.g * s.x[0].sinh(); }
 Tensor sinh_row(const Step& s) { return s.g * s.x[0].cosh(); }
@@ -131,7 +132,7 @@ Tensor hypot_row(const Step& s) {
 Tensor log1p_row(const Step& s) { return s.g / (s.x[0] + 1); }
 Tensor logit_row(const Step& s) {
   const Tensor& p = s.x[0];
-  return where((p >= 0) & (p <= 1), s.g / (p * (1 - p)), NAN);
+  return where((p >= 0) & (p <= 1), s.g / p + s.g / (1 - p), NAN);
 }
 
 // exp(x) / sum(exp(x)); an infinite element gets it all, and of nothing but -inf nothing gets any.
@@ -149,7 +150,16 @@ Tensor negative_expm1_row(const Step& s) { return s.g * where(s.x[0] < 0, s.x[0]
 // d x^y / dx = y x^(y-1), d x^y / dy = x^y log x; 0 where the power is constant.
 Tensor pow_row(const Step& s) {
   const Tensor &x = s.x[0], &y = s.x[1];
-  if (s.i == 0) return where(y.eq(0), 0, s.g * (y * pow(x, y - 1)));
+  UOp exponent = node_of(y);
+  while (has(exponent->op, Movement)) exponent = exponent->src(0);
+  if (s.i == 0 && is_const(exponent)) {  // small whole ones by multiplying
+    const double n = exponent->arg.f;
+    return n == 0 ? s.g.zeros_like() : s.g * (n * x.pow(n - 1));
+  }
+  if (s.i == 0) {
+    Tensor none = x.eq(0) & y.eq(0);
+    return s.g * where(none, 0, y * pow(where(none, 1, x), y - 1));
+  }
   Tensor constant = x.eq(0) & (y >= 0);
   return where(constant, 0, s.g * (s.y * where(constant, 1, x).log()));
 }
@@ -199,7 +209,7 @@ using Row = Tensor (*)(const Step&);
 // clang-format off
 constexpr Row rows[] = {
     acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
-    binary_cross_entropy_row, cosh_row, equal_share_row, erfc_row, expm1_row, first_max_row,
+    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, expm1_row, first_max_row,
     gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row, negative_expm1_row,
     one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row, sinh_row,
     softsign_row, tan_row, tanhshrink_row, xlogy_row};

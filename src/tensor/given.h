@@ -11,8 +11,8 @@ namespace mote {
 
 // clang-format off
 enum class Given : int64_t {
-  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, EqualShare, Erfc, Expm1,
-  FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1, OneMinusSquare, Pow,
+  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare, Erfc,
+  Expm1, FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1, OneMinusSquare, Pow,
   Prelu, ScatterExtremum, Sinc, Sinh, Softsign, Tan, Tanhshrink, Xlogy, Count
 };
 // clang-format on

@@ -87,7 +87,8 @@ Tensor expm1_wide(const Tensor& x) {
 Tensor sinh_wide(const Tensor& x) {
   Tensor a = magnitude(x), large = a > 9;
   Tensor e = expm1_wide(mote::where(large, 1, a)), half = (mote::where(large, a, 0) * 0.5).exp();
-  return sign_of(x) * mote::where(large, half * (half * 0.5), (e + e / (e + 1)) * 0.5);
+  return sign_of(x) *
+         mote::where(large, half * (half * 0.5) - (-a).exp() * 0.5, (e + e / (e + 1)) * 0.5);
 }
 
 Tensor cosh_wide(const Tensor& x) {

@@ -83,18 +83,22 @@ Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepd
 }
 
 // A root whose derivative at 0 is 0, as PyTorch has it for norms and std.
-Tensor root_of_sum(const Tensor& s, double exponent = 0.5) {
+Tensor root_of_sum(const Tensor& s) {
   Tensor zero = s.eq(0);
-  return where(zero, exponent < 0 ? s.full_like(INFINITY) : s.zeros_like(),
-               where(zero, s.ones_like(), s).pow(exponent));
+  return where(zero, s.zeros_like(), where(zero, s.ones_like(), s).sqrt());
 }
 
-// |x|^p whose derivative at 0 is 0, as PyTorch has it for norms.
-Tensor power_of_size(const Tensor& x, double p) {
-  if (p > 1) return x.abs().pow(p);
-  Tensor zero = x.eq(0);
-  return where(zero, p < 0 ? x.full_like(INFINITY) : x.zeros_like(),
-               where(zero, x.ones_like(), x).abs().pow(p));
+// sum(|x|^p)^(1/p) of sizes divided by the one that counts most, so that no power leaves the range;
+// it does not depend on which. Zeros have the derivative 0, as in PyTorch.
+Tensor general_norm(const Tensor& x, double p, const std::vector<int64_t>& over) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Tensor none = x.eq(0), size = where(none, p < 0 ? inf : 0, x.abs()).detach();
+  Tensor scale = reduce_tensor(p < 0 ? Op::Min : Op::Max, size, over, true);
+  scale = where(scale.eq(0) | scale.isinf(), 1, scale);
+  Tensor part = where(none, 1, x).abs() / scale, gone = none | part.eq(0);
+  Tensor power = where(gone, p < 0 ? inf : 0, where(gone, 1, part).pow(p));
+  Tensor sum = reduce_tensor(Op::Add, power, over, true), flat = sum.eq(p < 0 ? inf : 0);
+  return scale * where(flat, sum.detach().pow(1 / p), where(flat, 1, sum).pow(1 / p));
 }
 
 }  // namespace
@@ -226,7 +230,7 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
   else if (p == 2)
     out = root_of_sum(sum(x * x));
   else
-    out = root_of_sum(sum(power_of_size(x, p)), 1 / p);
+    out = keepdim ? general_norm(x, p, over) : general_norm(x, p, over).squeeze(over);
   return out.to(dtype());
 }
 
