@@ -1,5 +1,6 @@
-// Automatic mixed precision: inside an autocast scope products run in a 16-bit float, and what needs
-// range or digits (exponentials, sums, norms, losses) in f32. docs/mixed_precision.md lists the ops.
+// Automatic mixed precision: inside an autocast scope products run in a 16-bit float, and what
+// needs range or digits (exponentials, sums, norms, losses) in f32. docs/mixed_precision.md lists
+// the methods.
 //
 //   Tensor loss;
 //   {
@@ -11,10 +12,10 @@
 // The casts are part of the graph: gradients pass through them, so that a gradient has its
 // parameter's dtype, and backward() uses the dtypes that the forward calls chose, wherever it is
 // called. Optimizers and backward() are not affected by a scope.
-// A scope belongs to its thread. An inner one replaces the outer one while it lives, and switches it
-// off with autocast(DType::bf16, false). A jit records the casts that were chosen while it captured:
-// open the scope inside the function, or around all of its calls. A call in another scope than the
-// capture's is an error.
+// A scope belongs to its thread. An inner one replaces the outer one while it lives, and switches
+// it off with autocast(DType::bf16, false). A jit records the casts that were chosen while it
+// captured: open the scope inside the function, or around all of its calls. A call in another scope
+// than the capture's is an error.
 #pragma once
 #include <mote/types.h>
 

@@ -64,9 +64,9 @@ std::vector<Tensor> Recast::operator()(const std::vector<Tensor>& list) const {
   for (const Tensor& t : list) out.push_back((*this)(t));
   return out;
 }
-Operand Recast::operand(const Operand& o) {
+Operand Recast::operator()(const Operand& o, Tensor& kept) const {
   if (!o.tensor) return o;
-  return {kept_[count_++] = (*this)(*o.tensor), o.where};
+  return {kept = (*this)(*o.tensor), o.where};
 }
 
 }  // namespace mote

@@ -37,15 +37,13 @@ class Recast {
   explicit operator bool() const { return to_ != DType::none; }
   Tensor operator()(const Tensor& t) const;
   std::vector<Tensor> operator()(const std::vector<Tensor>& list) const;
-  Operand operand(const Operand& o);  // refers to a tensor that this holds; two at most
+  Operand operator()(const Operand& o, Tensor& kept) const;  // refers to kept
 
  private:
   void choose(std::string_view method);
   void choose_widest(std::string_view method, std::initializer_list<Operand> among);
 
   DType to_ = DType::none;
-  Tensor kept_[2];
-  size_t count_ = 0;
 };
 
 }  // namespace mote

@@ -360,7 +360,10 @@ Tensor Tensor::sinc(Loc w) const {
 
 Tensor atan2(Operand a, Operand b, Loc w) {
   Call call("atan2", w);
-  if (Recast as{call, a, b}) return atan2(as.operand(a), as.operand(b), w);
+  if (Recast as{call, a, b}) {
+    Tensor y, x;
+    return atan2(as(a, y), as(b, x), w);
+  }
   return composed(a, b, true, [](const Tensor& y, const Tensor& x) {
     Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
     Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);

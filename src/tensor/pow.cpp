@@ -68,7 +68,10 @@ Tensor number_power(const Tensor& x, const Number& n) {
 
 Tensor pow(Operand a, Operand b, Loc w) {
   Call call("pow", w);
-  if (Recast as{call}) return pow(as.operand(a), as.operand(b), w);
+  if (Recast as{call}) {
+    Tensor base, exponent;
+    return pow(as(a, base), as(b, exponent), w);
+  }
   expect(a.tensor || b.tensor, "needs a tensor");
   Operand both[] = {a, b};
   DType d = result_dtype(both);
