@@ -15,7 +15,7 @@
 #include <random>
 #include <thread>
 
-#include "io/output_file.h"
+#include "runtime/output_file.h"
 #include "test/temp_folder.h"
 
 using namespace mote;

@@ -21,11 +21,11 @@ constexpr int kExecutable = PROT_READ | PROT_EXEC;
 
 [[noreturn]] void fail_with(const char* what, size_t bytes) {
   const int reason = errno;
-  fail(ErrorKind::Device, text("[code] cannot ", what, " ", bytes, " bytes for code: ",
-                               std::strerror(reason),
-                               reason == ENOMEM ? " (memory, or the limit on memory maps, "
-                                                  "vm.max_map_count, is used up)"
-                                                : ""));
+  fail(ErrorKind::Device,
+       text("[code] cannot ", what, " ", bytes, " bytes for code: ", std::strerror(reason),
+            reason == ENOMEM ? " (memory, or the limit on memory maps, "
+                               "vm.max_map_count, is used up)"
+                             : ""));
 }
 
 struct Region {
