@@ -106,7 +106,9 @@ void check_refused(const Ran& ran) {
 
 // The status of a run that gets a signal after so many seconds. Not by a shell, whose background
 // jobs ignore SIGINT.
-int signalled(const Folder& folder, const std::string& arguments, double seconds, int signal) {
+// `again` seconds later, if that is not 0, it gets another one.
+int signalled(const Folder& folder, const std::string& arguments, double seconds, int signal,
+              double again) {
   const std::string command = "exec " MOTE_BINARY_DIR "/mote " + arguments;
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -116,6 +118,10 @@ int signalled(const Folder& folder, const std::string& arguments, double seconds
   }
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   kill(child, signal);
+  if (again > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(again));
+    kill(child, signal);
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -128,7 +134,7 @@ void interrupt_at_random(int times, unsigned seed) {
   Folder folder;
   make_text(folder, 200'000);
   const std::string log = folder / "log";
-  int stopped = 0, early = 0, finished = 0;
+  int stopped = 0, early = 0, finished = 0, twice = 0;
   const std::string train = "train gpt --data text.txt " + small + "--steps 60 --plot loss.svg ";
   REQUIRE(in_folder(folder, train).status == 0);  // kernels are compiled from here on
   const auto start = std::chrono::steady_clock::now();
@@ -140,17 +146,25 @@ void interrupt_at_random(int times, unsigned seed) {
     const bool named = random() % 3 == 0;
     const double wait = static_cast<double>(random() % 1000) / 1000 * whole;
     const std::string file = named ? "out" : "mote-gpt.safetensors";
+    const double again = random() % 3 == 0 ? static_cast<double>(random() % 20) / 1000 : 0;
     const int status =
-        signalled(folder, train + (named ? "--out out" : "") + " > log 2>&1", wait, signal);
+        signalled(folder, train + (named ? "--out out" : "") + " > log 2>&1", wait, signal, again);
     const std::string said = read_text(log);
     const bool learned = said.find(" 1/60") != said.npos;
     CAPTURE(said);
     CAPTURE(wait);
     CHECK((status == 0 || status == 128 + signal));
-    CHECK(!has_litter(folder));
-    if (status == 0) {
+    if (again > 0) {  // ends at once: what there is is whole
+      ++twice;
+      if (fs::exists(folder / file) && fs::file_size(folder / file) > 0)
+        CHECK(step_of(folder / file) >= 1);
+      for (const std::string& name : names_in(folder))
+        if (name.find(".saving-") != name.npos) fs::remove(folder / name);
+    } else if (status == 0) {
+      CHECK(!has_litter(folder));
       ++finished;
     } else if (learned) {
+      CHECK(!has_litter(folder));
       ++stopped;
       REQUIRE(fs::exists(folder / file));
       CHECK(step_of(folder / file) >= 1);
@@ -162,7 +176,7 @@ void interrupt_at_random(int times, unsigned seed) {
       fs::remove(folder / name);
   }
   MESSAGE("seed ", seed, ", ", times, " signals: ", stopped, " stopped with a checkpoint, ", early,
-          " before the first step, ", finished, " too late");
+          " before the first step, ", finished, " too late, ", twice, " twice");
 }
 
 }  // namespace
@@ -285,18 +299,40 @@ TEST_SUITE("lost work") {
     MESSAGE(cases, " troubles");
   }
 
-  TEST_CASE("a file that may not be written is not replaced; names may be long") {
+  TEST_CASE("Ctrl-C while a finished run is judged leaves it") {
     Folder folder;
-    const std::string path = folder / "kept";
-    std::ofstream(path) << "kept";
-    chmod(path.c_str(), 0444);
-    if (geteuid() != 0) {
-      CHECK(in_folder(folder, "search export kept").status == 1);
-      CHECK(read_text(path) == "kept");
+    make_text(folder, 3'000'000);
+    for (const char* out : {"", "--out kept "}) {
+      const std::string file = *out ? "kept" : "mote-gpt.safetensors";
+      const Ran ran = in_folder(folder, "train gpt --data text.txt " + small + "--steps 20 " + out +
+                                            "> log 2>&1 & until grep -qs ' 20/20' log; do sleep "
+                                            "0.01; done; kill -TERM $!; wait $!");
+      CHECK(ran.status == 128 + SIGTERM);
+      REQUIRE(fs::exists(folder / file));
+      CHECK(step_of(folder / file) == 20);
+      CHECK(read_text(folder / "log").find("--resume " + file) != std::string::npos);
+      fs::remove(folder / "log");
     }
-    const std::string name(250, 'n');
-    CHECK(in_folder(folder, "search export " + name).status == 0);
-    CHECK(!has_litter(folder));
+    // What is left to do is what is done.
+    CHECK(has(in_folder(folder, "train gpt --resume kept"), "validation loss "));
+  }
+
+  TEST_CASE("runs that are stopped together do not overwrite each other") {
+    Folder folder;
+    make_text(folder);
+    fs::create_symlink("victim", folder / "mote-gpt.safetensors");
+    constexpr int runs = 4;
+    const std::string one = MOTE_BINARY_DIR "/mote train gpt --data text.txt " + small +
+                            "--steps 1000000 > log$i 2>&1 & pids=\"$pids $!\"; ";
+    run("cd " + folder.path.string() + "; for i in 1 2 3 4; do " + one +
+        "done; for i in 1 2 3 4; do until grep -qs ' 1/' log$i; do sleep 0.01; done; done; "
+        "kill -TERM $pids; wait");
+    int found = 0;
+    for (const std::string& name : names_in(folder))
+      if (name.ends_with(".safetensors") && name != "mote-gpt.safetensors")
+        found += step_of(folder / name) >= 1;
+    CHECK(found == runs);
+    CHECK(!fs::exists(folder / "victim"));
   }
 
   TEST_CASE("signals at random moments leave what was learned") {

@@ -1,7 +1,9 @@
 // `mote train`: the loop around a task's steps, its checkpoints and its end.
 #include "cli/train.h"
 
+#include <fcntl.h>
 #include <mote/nn.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -87,12 +89,16 @@ void save(Run& run) {
   run.saved_step = run.step;
 }
 
-// A checkpoint nobody asked a name for takes one that is free.
-std::string free_name(const std::string& task) {
+// A checkpoint nobody asked a name for takes one that is free: by making the file, for others may
+// look for a name at the same moment. "" if none can be made.
+std::string take_free_name(const std::string& task) {
   std::string name = text("mote-", task, ".safetensors");
-  for (int i = 2; std::filesystem::exists(name); ++i)
+  for (int i = 2;; ++i) {
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) ::close(fd);
+    if (fd >= 0 || errno != EEXIST) return fd >= 0 ? name : "";
     name = text("mote-", task, "-", i, ".safetensors");
-  return name;
+  }
 }
 
 void check_writable(const std::string& path) {
@@ -192,12 +198,14 @@ std::string problem_saving(Run& run) {
 std::string keep(Run& run) {
   std::string problem = run.out.empty() ? "" : problem_saving(run);
   if (!run.out.empty() && problem.empty()) return "";
-  run.out = free_name(run.name);
-  if (std::string here = problem_saving(run); !here.empty()) {
-    run.out.clear();
-    return problem.empty() ? here : problem;
-  }
-  return problem;
+  run.out = take_free_name(run.name);
+  const std::string here = run.out.empty()
+                               ? text("[train] cannot write here: ", std::strerror(errno))
+                               : problem_saving(run);
+  if (here.empty()) return problem;
+  ::unlink(run.out.c_str());
+  run.out.clear();
+  return problem.empty() ? here : problem;
 }
 
 // Until all steps are done, or `stop_after` of them, or a signal came.
