@@ -6,10 +6,11 @@
 FUZZ_TARGET(pickle) {
   return mote::fuzz(data, size, [](const mote::File& file) {
     static const mote::Bytes storage(std::vector<uint8_t>(96, 7));
-    const mote::Pickle pickle(file, [&](std::string_view key) {
+    auto storage_of = [&](std::string_view key) {
       if (key != "0") mote::fail_file(file.name, "there is no such storage");
       return storage;
-    });
-    check_contents(file, flatten(file, pickle));
+    };
+    const mote::Pickle pickle(file, storage_of, file.bytes.size());
+    check_contents(file, flatten(file, pickle, file.bytes.size()));
   });
 }

@@ -15,7 +15,7 @@
 #include <random>
 #include <thread>
 
-#include "io/output_file.h"
+#include "runtime/output_file.h"
 #include "test/temp_folder.h"
 
 using namespace mote;
@@ -137,6 +137,23 @@ TEST_CASE("saving does not replace what is no regular file") {
   }
   CHECK(error_of([] { load_npy("/proc/self/status"); }) ==
         "[load_npy] /proc/self/status is not a regular file");
+}
+
+TEST_CASE("saving: long names, and files that may not be written") {
+  TempFolder folder;
+  for (const std::string& name : {std::string(250, 'n'), std::string(125, 'n') + "\u00fc.npy"}) {
+    save_npy(folder / name, arange(4));
+    save_npy(folder / name, arange(5));
+    CHECK(load_npy(folder / name).numel() == 5);
+  }
+  CHECK(folder.names().size() == 2);
+  const std::string path = folder / "kept.npy";
+  save_npy(path, arange(4));
+  REQUIRE(::chmod(path.c_str(), 0444) == 0);
+  if (::geteuid() == 0) return;  // who may write all
+  CHECK(error_of([&] { save_npy(path, arange(5)); }) ==
+        "[save_npy] cannot write " + path + ": Permission denied");
+  CHECK(load_npy(path).numel() == 4);
 }
 
 TEST_CASE("saving removes what a killed process left, and nothing else") {

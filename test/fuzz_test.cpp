@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "test/file_builders.h"
@@ -101,6 +102,22 @@ void repair_tar(std::string& s) {
     if (s.compare(at + 257, 5, "ustar") == 0) mote::test::set_tar_sum(s, at);
 }
 
+// Of /proc/self/status, in bytes: "VmRSS:" now, "VmHWM:" the most since reset_peak().
+int64_t memory(const char* key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == key) {
+      int64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes << 10;
+    }
+  return 0;
+}
+void reset_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+// Inputs of a few kilobytes that unpack to a megabyte at most: no loader needs more than this.
+constexpr int64_t most_memory = 48 << 20;
+
 void fuzz(const Target& target, uint64_t seed, int64_t runs) {
   const bool any = target.name == "any";
   std::vector<std::string> seeds;
@@ -110,6 +127,8 @@ void fuzz(const Target& target, uint64_t seed, int64_t runs) {
   for (const std::string& s : seeds)
     CHECK((any || target.run(reinterpret_cast<const uint8_t*>(s.data()), s.size()) == 0));
   Mutator mutator(seeds, seed);
+  reset_peak();
+  const int64_t before = memory("VmRSS:");
   for (int64_t i = 0; i < runs; ++i) {
     std::string input = mutator.next();
     if (i % 2 && target.name == "tar") repair_tar(input);
@@ -121,6 +140,9 @@ void fuzz(const Target& target, uint64_t seed, int64_t runs) {
       FAIL(target.name, ": run ", i, " of seed ", seed, ": ", e.what());
     }
   }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK_MESSAGE(memory("VmHWM:") - before < most_memory, target.name, ", seed ", seed);
+#endif
 }
 
 void fuzz_all(uint64_t seed, int64_t runs) {

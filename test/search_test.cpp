@@ -129,8 +129,8 @@ TEST_SUITE("search") {
     std::ofstream(path) << "something else\n";
     auto says = [](const char* what) { return doctest::Contains(what); };
     CHECK_THROWS_WITH_AS(import_searched(path), says("has no searched actions"), Error);
-    CHECK_THROWS_WITH_AS(import_searched(path + "x"), says("cannot read"), Error);
-    CHECK_THROWS_WITH_AS(export_searched("/nonexistent/x"), says("cannot write"), Error);
+    CHECK_THROWS_WITH_AS(import_searched(path + "x"), says("cannot open"), Error);
+    CHECK_THROWS_WITH_AS(export_searched("/nonexistent/x"), says("cannot create"), Error);
     CHECK_THROWS_WITH_AS(search(0), says("expected a positive number"), Error);
   }
 
@@ -143,7 +143,7 @@ TEST_SUITE("search") {
                        "MOTE_CACHE_DIR=" + (folder / "cache")), "kernels written to"));
     CHECK(text_of(folder / "all.txt").starts_with("mote searched actions 1\n"));
     CHECK(text_of(folder / "all.txt").find("k-9") == std::string::npos);
-    CHECK(has(run_mote("search import " + (folder / "none.txt")), "cannot read"));
+    CHECK(has(run_mote("search import " + (folder / "none.txt")), "cannot open"));
   }
 
   TEST_CASE("a kernel that leaves out a term is told from a right one") {

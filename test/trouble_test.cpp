@@ -3,9 +3,11 @@
 #include <mote/mote.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include "engine/realize.h"
 #include "ir/graph.h"
@@ -141,6 +143,32 @@ TEST_CASE("kernels have a bounded number of loops and ops") {
   for (const KernelReport& k : explain(std::vector<Tensor>{wave}).kernels)
     CHECK(k.text.size() < 200'000);
   wave.realize();
+}
+
+// Every shape has kernels of its own, which plans keep.
+static void run_shapes(int shapes) {
+  auto maps = [] {
+    std::ifstream file("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  auto before = maps();
+  uint64_t compiled = 0;
+  constexpr int first = 5;  // the compiler and threads have maps as well
+  for (int n = 1; n <= first + shapes; ++n) {
+    if (n == first) before = maps(), compiled = engine_counts().kernels_compiled;
+    Tensor x = ones({n, 3}).contiguous().realize();
+    CHECK((x + 1).softmax(0).sum().item<float>() == doctest::Approx(3));
+    CHECK((x * x).cumsum(0).max().item<float>() == static_cast<float>(n));
+  }
+  const uint64_t kernels = engine_counts().kernels_compiled - compiled;
+  CHECK(maps() < before + 40);
+  MESSAGE(shapes, " shapes, ", kernels, " kernels, ", maps() - before, " more memory maps");
+}
+
+TEST_CASE("kernels of many shapes take few memory maps") { run_shapes(25); }
+
+TEST_CASE("kernels of 2,000 shapes take few memory maps" * doctest::test_suite("soak")) {
+  run_shapes(2000);
 }
 
 TEST_CASE("a cat of 5,000 inputs") {

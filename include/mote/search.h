@@ -31,11 +31,11 @@ struct SearchReport {
 SearchReport search(double seconds);
 
 // All that is remembered for this build of the library as lines of text: a kernel, a device and a
-// printable list of actions. User error if the file cannot be written.
+// printable list of actions. The file is replaced in one step. Device error if it cannot be.
 int64_t export_searched(const std::string& path);  // how many lines
 // Adds the lines of such a file, those that are remembered already included. Lines of other devices
-// do no harm, nor do lists that a kernel refuses: they are not used. User error for a file that
-// cannot be read or is malformed.
+// do no harm, nor do lists that a kernel refuses: they are not used. Device error for a file that
+// cannot be read, User error for one that is malformed.
 int64_t import_searched(const std::string& path);
 
 }  // namespace mote

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace mote {
 
 static std::string no_place() { return ""; }
@@ -13,6 +15,9 @@ void append(std::string& out, double v) {
   out += buf;
 }
 
-void fail(ErrorKind kind, std::string what) { throw Error(kind, std::move(what) + error_place()); }
+// Names and texts of files get into messages: what could work on a terminal does not.
+void fail(ErrorKind kind, std::string what) {
+  throw Error(kind, printable(what, Lines::Keep) + error_place());
+}
 
 }  // namespace mote

@@ -1,6 +1,7 @@
 #include "cli/checkpoint.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/settings.h"
 
 namespace mote {
@@ -23,8 +24,8 @@ void save_checkpoint(const std::string& path, const Checkpoint& c) {
 
 Checkpoint load_checkpoint(const std::string& path) {
   FileInfo info = file_info(path);
-  check(info.format == "safetensors", "[checkpoint] ", path, ": needs a safetensors file, got ",
-        info.format);
+  check(info.format == "safetensors", "[checkpoint] ", printable(path),
+        ": needs a safetensors file, got ", info.format);
   const Metadata& m = info.metadata;
   Checkpoint c;
   c.task = find(m, "task", path);

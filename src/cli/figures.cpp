@@ -42,10 +42,8 @@ std::string duration_text(double seconds) {
 std::string as_utf8(std::string_view bytes) {
   std::string out;
   while (!bytes.empty()) {
-    size_t length = 1;
-    while (length <= 4 && !is_utf8(bytes.substr(0, length))) ++length;
-    out += length <= 4 ? bytes.substr(0, length) : "\ufffd";
-    bytes.remove_prefix(length <= 4 ? std::min(length, bytes.size()) : 1);
+    const uint32_t c = take_character(bytes);
+    append_character(out, c < 0x110000 ? c : 0xfffd);
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
+#include "cli/same_file.h"
 #include "io/json.h"
 
 using namespace mote;
@@ -32,11 +33,7 @@ void print_json(const std::string& path, const FileInfo& info) {
 
 // On one line, cut where it gets long.
 std::string shown(const std::string& value) {
-  if (value.size() <= kShownOfValue &&
-      std::ranges::none_of(
-          value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }) &&
-      is_utf8(value))
-    return value;
+  if (value.size() <= kShownOfValue && printable(value) == value) return value;
   return value.size() <= kShownOfValue ? quoted(value)
                                        : text(quoted(value), " (", value.size(), " bytes)");
 }
@@ -49,9 +46,10 @@ std::string shape_text(const FileInfo::Part& part) {
 }
 
 void print_table(const std::string& path, const FileInfo& info) {
-  std::printf("%s: %s, %s\n", path.c_str(), info.format.c_str(), size_text(info.bytes).c_str());
+  std::printf("%s: %s, %s\n", printable(path).c_str(), info.format.c_str(),
+              size_text(info.bytes).c_str());
   size_t key = 0, name = 4, shape = 5, type = 4;
-  for (const auto& [k, v] : info.metadata) key = std::max(key, k.size());
+  for (const auto& [k, v] : info.metadata) key = std::max(key, shown(k).size());
   for (const FileInfo::Part& part : info.parts) {
     name = std::max(name, shown(part.name).size());
     shape = std::max(shape, shape_text(part).size());
@@ -60,7 +58,7 @@ void print_table(const std::string& path, const FileInfo& info) {
   auto width = [](size_t n) { return static_cast<int>(std::min<size_t>(n, 64)); };
   if (!info.metadata.empty()) std::printf("\nmetadata\n");
   for (const auto& [k, v] : info.metadata)
-    std::printf("  %-*s  %s\n", width(key), k.c_str(), shown(v).c_str());
+    std::printf("  %-*s  %s\n", width(key), shown(k).c_str(), shown(v).c_str());
   if (info.parts.empty()) return;
   std::printf("\n  %-*s  %-*s  %-*s  %s\n", width(name), "name", width(type), "type", width(shape),
               "shape", "size");
@@ -75,6 +73,9 @@ void print_table(const std::string& path, const FileInfo& info) {
 }
 
 int run_info(const Words& words) {
+  check_distinct_files("info", std::vector<UsedPath>{
+                                   {"FILE", words.operand(0)}
+  });
   FileInfo info = file_info(words.operand(0));
   if (words.has("json"))
     print_json(words.operand(0), info);

@@ -10,7 +10,7 @@ namespace {
 
 volatile sig_atomic_t caught = 0;
 constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
-struct sigaction before[3];
+struct sigaction before[3], pipe_before;
 
 void restore() {
   for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &before[i], nullptr);
@@ -32,8 +32,14 @@ Interrupt::Interrupt() {
     // What was ignored stays ignored, as nohup and background jobs want.
     if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &ours, nullptr);
   }
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &pipe_before);
 }
-Interrupt::~Interrupt() { restore(); }
-int Interrupt::signal() const { return caught; }
+Interrupt::~Interrupt() {
+  restore();
+  sigaction(SIGPIPE, &pipe_before, nullptr);
+}
+int interrupt_signal() { return caught; }
 
 }  // namespace mote

@@ -1,17 +1,19 @@
-// Ctrl-C and its kin, as a question that a loop asks.
+// Ctrl-C and its kin, as a question that long work asks.
 #pragma once
 
 namespace mote {
 
 // While one lives, the first SIGINT, SIGTERM or SIGHUP is remembered and the second one ends the
-// program at once, as if none lived.
+// program at once, as if none lived. A reader of the output that goes away (SIGPIPE) is an error of
+// the write, not the end of the program.
 class Interrupt {
  public:
   Interrupt();
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
-  int signal() const;  // 0: none came
 };
+
+int interrupt_signal();  // that came while the last one lived; 0: none
 
 }  // namespace mote

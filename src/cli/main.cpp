@@ -1,4 +1,7 @@
 // The command-line program.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -10,6 +13,7 @@
 #include "base/build_id.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "io/json.h"
 
@@ -96,9 +100,25 @@ int print_help(const Words& words) {
 
 std::string no_place() { return ""; }
 
+// A file that is opened must not become stdout because that was closed: what is printed would go
+// into it. What was closed stays unwritable, but for stderr, where nobody looks for errors.
+void occupy_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+}
+
+// The library maps files; one that is cut short while it is read cannot be read on.
+void end_at_cut_file(int) {
+  constexpr char why[] = "mote: a file was cut short while it was read\n";
+  [[maybe_unused]] ssize_t n = write(STDERR_FILENO, why, sizeof why - 1);
+  _exit(1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_files();
+  std::signal(SIGBUS, end_at_cut_file);
   read_short_flag_names();
   error_place = no_place;  // the line of this program that made a call means nothing to its user
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
@@ -118,7 +138,7 @@ int main(int argc, char** argv) {
            text("[", command.name, "] the output cannot be written: ", std::strerror(errno)));
     return status;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mote: %s\n", error.what());
+    std::fprintf(stderr, "mote: %s\n", printable(error.what(), Lines::Keep).c_str());
     return on_error;
   }
 }

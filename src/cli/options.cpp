@@ -49,14 +49,6 @@ bool parse_number(std::string_view word, T& out) {
   return problem == std::errc() && end == word.data() + word.size();
 }
 
-std::string range_text(const Range& range) {
-  if (range.above && std::isfinite(range.most))
-    return text(" above ", range.least, " and at most ", range.most);
-  if (range.above) return text(" above ", range.least);
-  return std::isfinite(range.most) ? text(" from ", range.least, " to ", range.most)
-                                   : text(", ", range.least, " or more");
-}
-
 void check_value(const Command& command, const Option& option, std::string_view value) {
   const bool whole = option.value == "N";
   if (!whole && option.value != "X") {
@@ -69,8 +61,7 @@ void check_value(const Command& command, const Option& option, std::string_view 
   const bool parses = whole ? parse_number(value, integer) : parse_number(value, number);
   if (whole) number = static_cast<double>(integer);
   const Range& range = option.range;
-  const bool enough = range.above ? number > range.least : number >= range.least;
-  check(parses && std::isfinite(number) && enough && number <= range.most,
+  check(parses && std::isfinite(number) && contains(range, number),
         "[", command.name, "] --", option.name, " needs a ", whole ? "whole " : "", "number",
         range_text(range), ", got '", value, "'");
 }
@@ -84,6 +75,18 @@ std::string before_meaning(const Option& option) {
 }
 
 }  // namespace
+
+bool contains(const Range& range, double value) {
+  return (range.above ? value > range.least : value >= range.least) && value <= range.most;
+}
+
+std::string range_text(const Range& range) {
+  if (range.above && std::isfinite(range.most))
+    return text(" above ", range.least, " and at most ", range.most);
+  if (range.above) return text(" above ", range.least);
+  return std::isfinite(range.most) ? text(" from ", range.least, " to ", range.most)
+                                   : text(", ", range.least, " or more");
+}
 
 std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
   std::string_view best;

@@ -17,6 +17,9 @@ struct Range {
   bool above = false;  // the least itself is too little
 };
 
+bool contains(const Range&, double value);  // not of NaN
+std::string range_text(const Range&);       // " from 1 to 8"; ", 1 or more"
+
 // --name VALUE. What may follow is said by its letter: "N" a whole number, "X" a number; anything
 // else is text; "" nothing, the option is a switch.
 struct Option {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/figures.h"
 
 namespace mote {
@@ -98,11 +99,11 @@ void Progress::draw(const std::string& line) {
 
 void Progress::say(const std::string& line) {
   clear();
-  write_out(line + "\n");
+  write_out(printable(line) + "\n");
 }
 
 void Progress::wait(const std::string& line) {
-  if (terminal_) draw(line.substr(0, static_cast<size_t>(terminal_columns())));
+  if (terminal_) draw(printable(line).substr(0, static_cast<size_t>(terminal_columns())));
 }
 
 void Progress::step(double loss, double accuracy) {

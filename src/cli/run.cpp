@@ -1,14 +1,17 @@
 // `mote run`: a trained model put to use.
 #include <mote/data.h>
 #include <mote/models.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
+#include "cli/same_file.h"
 #include "cli/text_model.h"
 #include "cli/train.h"
 
@@ -29,7 +32,8 @@ std::string needed(const Words& words, std::string_view name) {
 
 Checkpoint checkpoint_of(const std::string& task, const std::string& path) {
   Checkpoint saved = load_checkpoint(path);
-  check(saved.task == task, "[run] ", path, " is a checkpoint of ", saved.task, ", not of ", task);
+  check(saved.task == task, "[run] ", printable(path), " is a checkpoint of ",
+        printable(saved.task), ", not of ", task);
   return saved;
 }
 
@@ -39,15 +43,24 @@ models::SamplerOptions sampler_options(const Words& words) {
           .seed = static_cast<uint64_t>(words.integer("seed", 0))};
 }
 
-// The text goes to stdout as it is made, or into JSON at the end; the speed to stderr.
+// How many bytes at the end begin a character whose rest may still come.
+size_t unfinished(std::string_view text) {
+  for (size_t length = 1; length <= std::min<size_t>(text.size(), 3); ++length) {
+    const auto lead = static_cast<uint8_t>(text[text.size() - length]);
+    if ((lead & 0xc0) == 0x80) continue;
+    return lead >= (length < 2 ? 0xc2 : length < 3 ? 0xe0 : 0xf0) ? length : 0;
+  }
+  return 0;
+}
+
+// The text goes to stdout as it is made, or into JSON at the end; the speed to stderr. A terminal
+// gets no control characters but tabs and ends of lines.
 class Output {
  public:
   explicit Output(bool json) : json_(json) {}
   void add(const std::string& piece) {
     text_ += piece;
-    if (json_) return;
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
+    if (!json_) show(terminal_ ? text_.size() - unfinished(text_) : text_.size());
   }
   void end(int64_t tokens, double seconds) {
     double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -58,13 +71,22 @@ class Output {
       std::printf("%s\n", json.text().c_str());
       return;
     }
+    show(text_.size());
     // On stdout is the text and nothing else.
     std::fprintf(stderr, "\n%s tokens/s\n", decimal(rate, 1).c_str());
   }
 
  private:
-  bool json_;
+  void show(size_t end) {
+    const std::string next = text_.substr(shown_, end - shown_);
+    const std::string out = terminal_ ? printable(next, Lines::Keep) : next;
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    std::fflush(stdout);
+    shown_ = end;
+  }
+  bool json_, terminal_ = isatty(STDOUT_FILENO);
   std::string text_;
+  size_t shown_ = 0;  // bytes of it that are on stdout
 };
 
 // As llama2.c: the prompt's tokens are shown as well, and the token that begins texts ends one.
@@ -117,7 +139,7 @@ int run_images(const std::string& name, const Words& words) {
   load_tensors(part_of(task->state(), "model"), part_of(saved.tensors, "model"), true,
                Loc::current());
   Progress progress(name, 0, 0, 0);
-  Outcome outcome = task->judge(progress);
+  const Outcome outcome = task->judge(progress).value();
   progress.end();
   if (words.has("json")) {
     JsonWriter json;
@@ -131,6 +153,11 @@ int run_images(const std::string& name, const Words& words) {
 }
 
 int run_run(const Words& words) {
+  check_distinct_files("run", std::vector<UsedPath>{
+                                  {"--model",     words.text("model")    },
+                                  {"--tokenizer", words.text("tokenizer")},
+                                  {"--data",      words.text("data")     }
+  });
   if (words.has("device")) set_default_device(words.text("device"));
   const std::string& name = words.operand(0);
   return name == "llama2c" ? run_llama(words)

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/same_file.h"
 
 namespace mote {
 
@@ -12,9 +14,12 @@ namespace {
 int run_search(const Words& words) {
   const bool in = words.operand(0) == "import";
   const std::string& path = words.operand(1);
+  check_distinct_files("search", std::vector<UsedPath>{
+                                     {"FILE", path, !in}
+  });
   const int64_t lines = in ? import_searched(path) : export_searched(path);
   std::printf("%lld kernels %s %s\n", static_cast<long long>(lines),
-              in ? "read from" : "written to", path.c_str());
+              in ? "read from" : "written to", printable(path).c_str());
   return 0;
 }
 

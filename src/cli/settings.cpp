@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace mote {
 
@@ -23,7 +24,7 @@ bool parse(const std::string& value, T& out) {
 template <class T>
 T parsed(std::string_view name, const std::string& value) {
   T out{};
-  check(parse(value, out), "[train] the setting ", name, " is no number: '", value, "'");
+  check(parse(value, out), "[train] the setting ", name, " is no number: '", printable(value), "'");
   return out;
 }
 
@@ -43,27 +44,31 @@ std::string Settings::path(std::string_view name) {
 void Settings::set(const std::string& name, const std::string& value) {
   asked_.emplace_back(name, value);
 }
-int64_t Settings::integer(std::string_view name, int64_t otherwise, int64_t least) {
+int64_t Settings::integer(std::string_view name, int64_t otherwise, const Range& range) {
   auto value = parsed<int64_t>(name, text(name, std::to_string(otherwise)));
-  check(value >= least, "[train] --", name, " must be at least ", least, ", got ", value);
+  check(contains(range, static_cast<double>(value)), "[train] --", name, " needs a whole number",
+        range_text(range), ", got ", value);
   return value;
 }
-double Settings::number(std::string_view name, double otherwise) {
+double Settings::number(std::string_view name, double otherwise, const Range& range) {
   std::string shortest = mote::text(otherwise);
-  return parsed<double>(name, text(name, shortest));
+  auto value = parsed<double>(name, text(name, shortest));
+  check(contains(range, value), "[train] --", name, " needs a number", range_text(range), ", got ",
+        value);
+  return value;
 }
 
 const std::string& find(const Metadata& metadata, std::string_view key, const std::string& file) {
   auto it = entry(metadata, key);
-  check(it != metadata.end(), "[checkpoint] ", file, ": the metadata has no '", key,
+  check(it != metadata.end(), "[checkpoint] ", printable(file), ": the metadata has no '", key,
         "': this is no checkpoint of mote train");
   return it->second;
 }
 int64_t find_integer(const Metadata& metadata, std::string_view key, const std::string& file) {
   const std::string& value = find(metadata, key, file);
   int64_t out = 0;
-  check(parse(value, out) && out >= 0, "[checkpoint] ", file, ": '", key,
-        "' must be a whole number, got '", value, "'");
+  check(parse(value, out) && out >= 0, "[checkpoint] ", printable(file), ": '", key,
+        "' must be a whole number, got '", printable(value), "'");
   return out;
 }
 bool same_number(const std::string& a, const std::string& b) {

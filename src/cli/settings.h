@@ -11,8 +11,9 @@ class Settings {
  public:
   Settings(const Words& words, Metadata saved) : words_(words), saved_(std::move(saved)) {}
   std::string text(std::string_view name, const std::string& otherwise);
-  int64_t integer(std::string_view name, int64_t otherwise, int64_t least = 1);
-  double number(std::string_view name, double otherwise);
+  // Within the range: a checkpoint's settings are no more trusted than a command line.
+  int64_t integer(std::string_view name, int64_t otherwise, const Range& range = {.least = 1});
+  double number(std::string_view name, double otherwise, const Range& range = {});
   std::string path(std::string_view name);                      // absolute, or "" if none was given
   void set(const std::string& name, const std::string& value);  // whatever was told
   const Metadata& asked() const { return asked_; }

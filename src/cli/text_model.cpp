@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "cli/interrupt.h"
 #include "io/bytes.h"
+#include "runtime/device.h"
 
 namespace mote {
 
@@ -33,7 +35,9 @@ std::string write_text(models::Gpt& net, const data::Characters& characters,
   models::Sampler sampler(options);
   std::vector<int32_t> tokens = characters.encode(prompt);
   if (prompt.empty()) tokens = {token_before_text(characters)};
-  tokens = models::generate(net, std::move(tokens), count, sampler);
+  constexpr int64_t piece = 50;  // tokens before a signal is noticed
+  for (int64_t left = count; left > 0 && !interrupt_signal(); left -= piece)
+    tokens = models::generate(net, std::move(tokens), std::min(left, piece), sampler);
   return characters.decode(std::span(tokens).subspan(prompt.empty() ? 1 : 0));
 }
 
@@ -60,20 +64,31 @@ void keep_alphabet(Settings& settings, const data::Characters& characters,
     what += text(", only here: ", quoted(more));
   if (std::string gone = only_in(learned, characters); !gone.empty())
     what += text(", only there: ", quoted(gone));
-  fail(ErrorKind::User,
-       text("[train] the characters of ", path, " differ from those of the checkpoint", what));
+  fail(ErrorKind::User, text("[train] the characters of ", printable(path),
+                             " differ from those of the checkpoint", what));
+}
+
+static void check_memory(const models::GptConfig& c) {
+  auto number = [](int64_t n) { return static_cast<double>(n); };
+  const double width = number(c.features), blocks = 12 * number(c.layers) * width * width;
+  const double bytes =
+      sizeof(float) * (blocks + (number(c.context) + number(c.vocabulary)) * width);
+  const double limit = number(device(default_device()).byte_limit());
+  check(bytes <= limit, "[train] the weights of ", c.layers, " layers, width ", c.features,
+        " and context ", c.context, " take ", bytes, " bytes; ", default_device(), " has ", limit);
 }
 
 models::GptConfig gpt_config(Settings& settings, int64_t vocabulary) {
   models::GptConfig c;
-  c.layers = settings.integer("layers", c.layers);
-  c.heads = settings.integer("heads", c.heads);
-  c.features = settings.integer("width", c.features);
-  c.context = settings.integer("context", c.context);
-  c.dropout = settings.number("dropout", c.dropout);
+  c.layers = settings.integer("layers", c.layers, kGptLayers);
+  c.heads = settings.integer("heads", c.heads, kGptWidth);
+  c.features = settings.integer("width", c.features, kGptWidth);
+  c.context = settings.integer("context", c.context, kGptContext);
+  c.dropout = settings.number("dropout", c.dropout, kGptDropout);
   c.vocabulary = vocabulary;
   check(c.features % c.heads == 0, "[train] --width ", c.features, " is not a multiple of --heads ",
         c.heads);
+  check_memory(c);
   return c;
 }
 

@@ -1,21 +1,28 @@
 // `mote train`: the loop around a task's steps, its checkpoints and its end.
 #include "cli/train.h"
 
+#include <fcntl.h>
 #include <mote/nn.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/interrupt.h"
 #include "cli/plot.h"
-#include "io/output_file.h"
+#include "cli/same_file.h"
+#include "cli/text_model.h"
 #include "ir/provenance.h"
 #include "runtime/device.h"
+#include "runtime/output_file.h"
 
 using namespace mote;
 
@@ -29,7 +36,9 @@ struct Run {
   int64_t batch, steps, save_every;
   int64_t step = 0;  // done so far
   std::vector<float> losses = {};
-  std::string out = {};  // the checkpoint's path; empty: none is wanted
+  std::string out = {};     // the checkpoint's path; empty: none is wanted
+  int64_t saved_step = -1;  // that the file has
+  bool kept() const { return saved_step == step; }
   double epochs() const {
     return static_cast<double>(step * batch) / static_cast<double>(task->examples());
   }
@@ -64,7 +73,7 @@ void restore(Run& run, const Checkpoint& saved, const std::string& path) {
     else
       run.losses = t.tensor.to(default_device()).to_vector<float>();
   }
-  check(static_cast<int64_t>(run.losses.size()) == run.step, "[checkpoint] ", path, ": ",
+  check(static_cast<int64_t>(run.losses.size()) == run.step, "[checkpoint] ", printable(path), ": ",
         run.losses.size(), " losses of ", run.step, " steps");
   load_tensors(into, from, /*strict=*/true, Loc::current());
   std::vector<Tensor> all;
@@ -72,38 +81,77 @@ void restore(Run& run, const Checkpoint& saved, const std::string& path) {
   realize(all);
 }
 
-void save(const Run& run, const std::string& path) {
+void save(Run& run) {
   Checkpoint c{run.name, run.settings.asked(), run.step, run.order.state(), run.task->state()};
   for (NamedTensor& t : random_tensors()) c.tensors.push_back(std::move(t));
   c.tensors.push_back({"losses", tensor(run.losses)});
-  save_checkpoint(path, c);
+  save_checkpoint(run.out, c);
+  run.saved_step = run.step;
 }
 
-// A checkpoint nobody asked a name for takes one that is free.
-std::string free_name(const std::string& task) {
+// A checkpoint nobody asked a name for takes one that is free: by making the file, for others may
+// look for a name at the same moment. "" if none can be made.
+std::string take_free_name(const std::string& task) {
   std::string name = text("mote-", task, ".safetensors");
-  for (int i = 2; std::filesystem::exists(name); ++i)
+  for (int i = 2;; ++i) {
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) ::close(fd);
+    if (fd >= 0 || errno != EEXIST) return fd >= 0 ? name : "";
     name = text("mote-", task, "-", i, ".safetensors");
-  return name;
+  }
 }
 
 void check_writable(const std::string& path) {
   CallScope call("train", Loc::current());
-  check(!std::filesystem::is_directory(path), "[train] ", path, " is a folder");
+  check(!std::filesystem::is_directory(path), "[train] ", printable(path), " is a folder");
   OutputFile never_committed(path);
+}
+
+// The files of a folder that a task reads.
+std::vector<std::string> files_of(const std::string& path) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("-ubyte") != name.npos || name.find(".bin") != name.npos)
+      out.push_back(entry.path().string());
+  }
+  if (out.empty()) out.push_back(path);
+  return out;
+}
+
+// A checkpoint may take the place of the one that the run goes on from; nothing else may be written
+// over what is read or written.
+void check_files(const Words& words, const Metadata& saved) {
+  std::string data = words.text("data");
+  for (const auto& [name, value] : saved)
+    if (name == "data" && data.empty()) data = value;
+  std::vector<UsedPath> read,
+      all = {
+          {"--out",  words.text("out"),  true},
+          {"--plot", words.text("plot"), true}
+  };
+  if (!data.empty())
+    for (std::string& file : files_of(data)) read.push_back({"--data", std::move(file)});
+  all.insert(all.end(), read.begin(), read.end());
+  check_distinct_files("train", all);
+  read.push_back({"--resume", words.text("resume")});
+  read.push_back({"--plot", words.text("plot"), true});
+  check_distinct_files("train", read);
 }
 
 Checkpoint checkpoint_to_go_on_from(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
   if (from.empty()) return {};
   Checkpoint saved = load_checkpoint(from);
-  check(saved.task == name, "[train] ", from, " is a checkpoint of ", saved.task, ", not of ",
-        name);
+  check(saved.task == name, "[train] ", printable(from), " is a checkpoint of ",
+        printable(saved.task), ", not of ", name);
   for (const char* fixed : {"seed", "layers", "heads", "width", "context", "dropout"}) {
     if (!words.has(fixed)) continue;
     const std::string& before = find(saved.settings, fixed, from);
     check(same_number(words.text(fixed), before), "[train] --", fixed,
-          " cannot change when a run goes on: it was ", before, ", got ", words.text(fixed));
+          " cannot change when a run goes on: it was ", printable(before), ", got ",
+          words.text(fixed));
   }
   return saved;
 }
@@ -111,6 +159,7 @@ Checkpoint checkpoint_to_go_on_from(const Words& words) {
 Run prepare(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
   const Checkpoint saved = checkpoint_to_go_on_from(words);
+  check_files(words, saved.settings);
   // What cannot be written is said before the work, not after it.
   const std::string out = words.text("out", from);
   for (const std::string& file : {out, words.text("plot")})
@@ -119,7 +168,7 @@ Run prepare(const Words& words) {
   if (words.has("device")) set_default_device(words.text("device"));
   device(default_device());  // an error that says why not, where it is not available
   Settings settings(words, saved.settings);
-  int64_t seed = settings.integer("seed", 0, 0);
+  int64_t seed = settings.integer("seed", 0, {});
   manual_seed(static_cast<uint64_t>(seed));
   std::unique_ptr<Task> task =
       name == "gpt" ? make_text_task(settings) : make_image_task(name, settings);
@@ -127,9 +176,9 @@ Run prepare(const Words& words) {
   int64_t batch = settings.integer("batch", defaults.batch);
   data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
-  check(steps >= saved.step, "[train] ", from, " has done ", saved.step, " steps, more than the ",
-        steps, " asked for");
-  int64_t save_every = settings.integer("save-every", 0, 0);
+  check(steps >= saved.step, "[train] ", printable(from), " has done ", saved.step,
+        " steps, more than the ", steps, " asked for");
+  int64_t save_every = settings.integer("save-every", 0, {});
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
   run.out = out;
   if (!from.empty()) restore(run, saved, from);
@@ -137,18 +186,33 @@ Run prepare(const Words& words) {
 }
 
 // What kept a checkpoint from being written, or "". The one before stays.
-std::string problem_saving(const Run& run) {
+std::string problem_saving(Run& run) {
   try {
-    save(run, run.out);
+    save(run);
     return "";
-  } catch (const Error& error) { return error.what(); }
+  } catch (const std::exception& error) { return error.what(); }
+}
+
+// Writes the run to where it was asked for, else under a name that is free here. Says where in
+// run.out, which is empty if neither worked; returns what went wrong, or "".
+std::string keep(Run& run) {
+  std::string problem = run.out.empty() ? "" : problem_saving(run);
+  if (!run.out.empty() && problem.empty()) return "";
+  run.out = take_free_name(run.name);
+  const std::string here = run.out.empty()
+                               ? text("[train] cannot write here: ", std::strerror(errno))
+                               : problem_saving(run);
+  if (here.empty()) return problem;
+  ::unlink(run.out.c_str());
+  run.out.clear();
+  return problem.empty() ? here : problem;
 }
 
 // Until all steps are done, or `stop_after` of them, or a signal came.
-void train_steps(Run& run, Progress& progress, const Interrupt& interrupt, int64_t stop_after) {
+void train_steps(Run& run, Progress& progress, int64_t stop_after) {
   const int64_t end = stop_after > 0 ? std::min(run.steps, run.step + stop_after) : run.steps;
   const optim::Schedule rate = run.task->schedule(run.steps);
-  while (run.step < end && !interrupt.signal()) {
+  while (run.step < end && !interrupt_signal()) {
     StepFigures figures = run.task->step(run.order.next(), rate(run.step));
     double loss = figures.loss.item<float>();
     ++run.step;
@@ -174,7 +238,7 @@ void print_json(const Run& run, const Progress& progress, double seconds, const 
   json.key("epochs").value(run.epochs()).key("seconds").value(seconds);
   json.key("step_seconds").value(progress.step_seconds());
   json.key("loss").value(mean_of_last(run.losses)).key("finished").value(outcome != nullptr);
-  if (!run.out.empty()) json.key("checkpoint").value(run.out);
+  if (!run.out.empty()) json.key("checkpoint").value(as_utf8(run.out));
   if (outcome) json.key(outcome->key).value(outcome->value);
   if (outcome && !outcome->sample.empty()) json.key("sample").value(outcome->sample);
   std::printf("%s\n", json.end().text().c_str());
@@ -189,26 +253,65 @@ void print_outcome(const Run& run, const Progress& progress, double seconds,
     line += text(", ", duration_text(step_seconds), " a step, ",
                  decimal(static_cast<double>(run.batch) / step_seconds, 0), " samples/s");
   std::printf("%s\nloss %s\n", line.c_str(), decimal(mean_of_last(run.losses), 4).c_str());
-  if (!run.out.empty()) std::printf("saved as %s\n", run.out.c_str());
+  if (!run.out.empty()) std::printf("saved as %s\n", printable(run.out).c_str());
   std::printf("%s\n", outcome.line.c_str());
-  if (!outcome.sample.empty()) std::printf("\n%s\n", outcome.sample.c_str());
+  if (!outcome.sample.empty())
+    std::printf("\n%s\n", printable(outcome.sample, Lines::Keep).c_str());
 }
 
-void write_plot(const Run& run, const std::string& path) {
+// What kept the plot from being written, or "".
+std::string problem_plotting(const Run& run) {
+  const std::string path = run.settings.words().text("plot");
+  if (path.empty()) return "";
   CallScope call("plot", Loc::current());
-  OutputFile file(path);
-  file.write(loss_plot(run.losses, text("mote train ", run.name, ": loss")));
-  file.commit();
+  try {
+    OutputFile file(path);
+    file.write(loss_plot(run.losses, text("mote train ", run.name, ": loss")));
+    file.commit();
+    return "";
+  } catch (const std::exception& error) { return error.what(); }
 }
 
-// A run that stops early leaves what it takes to go on.
-int stop_early(Run& run, Progress& progress, int signal) {
-  if (run.out.empty()) run.out = free_name(run.name);
-  save(run, run.out);
+void fail_if(const std::string& problem) {
+  if (!problem.empty()) fail(ErrorKind::Device, problem);
+}
+
+// A run that stops early leaves what it takes to go on; one whose result is not known yet, what it
+// takes to know it.
+int stop_early(Run& run, Progress& progress) {
+  const std::string saving = keep(run), plotting = problem_plotting(run);
   if (run.settings.words().has("json")) print_json(run, progress, progress.seconds(), nullptr);
+  if (run.out.empty()) fail_if(saving);
+  if (!saving.empty()) progress.say("mote: " + saving);
   progress.say(text("stopped after step ", run.step, " of ", run.steps, "; go on with: mote train ",
                     run.name, " --resume ", run.out));
-  return signal ? 128 + signal : 0;
+  fail_if(plotting);
+  return interrupt_signal() ? 128 + interrupt_signal() : 0;
+}
+
+// What was learned comes first: nothing after it can lose it, and where no file was asked for, what
+// keeps the result from being shown makes one.
+int finish(Run& run, Progress& progress) {
+  const double seconds = progress.seconds();
+  std::string problem = run.out.empty() ? "" : keep(run);
+  const std::string plotting = problem_plotting(run);
+  const std::optional<Outcome> outcome = run.task->judge(progress);
+  if (!outcome) return stop_early(run, progress);
+  progress.end();
+  if (run.settings.words().has("json"))
+    print_json(run, progress, seconds, &*outcome);
+  else
+    print_outcome(run, progress, seconds, *outcome);
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    const std::string why = std::strerror(errno);
+    if (run.out.empty()) keep(run);
+    problem = text("[train] the output cannot be written: ", why,
+                   run.out.empty() ? "" : "; the result is saved as ", run.out);
+  }
+  fail_if(problem);
+  fail_if(plotting);
+  return 0;
 }
 
 int run_train(const Words& words) {
@@ -216,27 +319,20 @@ int run_train(const Words& words) {
   Progress progress(run.name, run.step, run.steps, run.batch);
   progress.say(text(run.name, ": ", run.task->about(), "; ", run.steps, " steps of ", run.batch,
                     " on ", default_device(), run.step ? text(", from step ", run.step) : ""));
-  int signal = 0;
-  {
-    Interrupt interrupt;
-    progress.wait("compiling the first step ...");
-    train_steps(run, progress, interrupt, words.integer("stop-after", 0));
-    signal = interrupt.signal();
+  const Interrupt interrupt;
+  const int64_t first = run.step;
+  progress.wait("compiling the first step ...");
+  try {
+    train_steps(run, progress, words.integer("stop-after", 0));
+    return run.step < run.steps ? stop_early(run, progress) : finish(run, progress);
+  } catch (const std::exception&) {
+    // What has been learned until now is kept, wherever the trouble came from.
+    if (run.step > first && !run.kept()) {
+      keep(run);
+      if (run.kept()) progress.say(text("saved step ", run.step, " as ", run.out));
+    }
+    throw;
   }
-  double seconds = progress.seconds();
-  if (words.has("plot")) write_plot(run, words.text("plot"));
-  if (run.step < run.steps) return stop_early(run, progress, signal);
-  // A result that cannot be kept is shown all the same.
-  std::string problem = run.out.empty() ? "" : problem_saving(run);
-  if (!problem.empty()) run.out.clear();
-  Outcome outcome = run.task->judge(progress);
-  progress.end();
-  if (words.has("json"))
-    print_json(run, progress, seconds, &outcome);
-  else
-    print_outcome(run, progress, seconds, outcome);
-  if (!problem.empty()) fail(ErrorKind::Device, problem);
-  return 0;
 }
 
 // clang-format off
@@ -250,11 +346,11 @@ constexpr Option options[] = {
     {"batch",      "N",    "examples of a step", "", at_least_one},
     {"lr",         "X",    "the highest learning rate of the schedule"},
     {"seed",       "N",    "of the weights and the order of examples"},
-    {"layers",     "N",    "blocks", "gpt", at_least_one},
-    {"heads",      "N",    "attention heads of a block", "gpt", at_least_one},
-    {"width",      "N",    "features", "gpt", at_least_one},
-    {"context",    "N",    "characters seen at once", "gpt", at_least_one},
-    {"dropout",    "X",    "the part of features left out at random", "gpt", {.most = 1}},
+    {"layers",     "N",    "blocks", "gpt", kGptLayers},
+    {"heads",      "N",    "attention heads of a block", "gpt", kGptWidth},
+    {"width",      "N",    "features", "gpt", kGptWidth},
+    {"context",    "N",    "characters seen at once", "gpt", kGptContext},
+    {"dropout",    "X",    "the part of features left out at random", "gpt", kGptDropout},
     {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
     {"save-every", "N",    "write the checkpoint after every N steps as well", "", at_least_one},
     {"resume",     "FILE", "go on from this checkpoint"},
@@ -273,6 +369,9 @@ const Command mote::train_command = {
     "train a network",
     options,
     run_train,
-    "Ctrl-C saves a checkpoint and says how to go on. A run that goes on from a checkpoint\n"
+    "Ctrl-C saves a checkpoint, mote-TASK.safetensors without --out, and says how to go on; the\n"
+    "second Ctrl-C ends at once. What was learned is kept in the same way where the result cannot\n"
+    "be shown. No file may be written over another one of the command. A run that goes on from a "
+    "checkpoint\n"
     "has its settings, unless they are given anew, and ends bit by bit where it would have\n"
     "ended without the stop. Results go to stdout, progress to stderr."};

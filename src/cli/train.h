@@ -4,6 +4,7 @@
 #include <mote/optim.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "cli/progress.h"
@@ -39,7 +40,8 @@ class Task {
   virtual StepFigures step(std::span<const int64_t> rows, double learning_rate) = 0;
   // Everything that steps change, "model. ..." and "optimizer. ...".
   virtual std::vector<NamedTensor> state() = 0;
-  virtual Outcome judge(Progress&) = 0;
+  // Nothing where a signal cut it short (interrupt.h).
+  virtual std::optional<Outcome> judge(Progress&) = 0;
 };
 
 // `mnist` and `cifar`; `gpt`.

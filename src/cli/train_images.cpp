@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/figures.h"
+#include "cli/interrupt.h"
 #include "cli/train.h"
 
 namespace mote {
@@ -63,7 +65,8 @@ class ImageTask : public Task {
         step_(jit(TrainStep<Net>{net_, adam_})) {}
 
   std::string about() const override {
-    return text(data_, ", ", split_.train.count(), " to learn, ", split_.test.count(), " to test");
+    return text(printable(data_), ", ", split_.train.count(), " to learn, ", split_.test.count(),
+                " to test");
   }
   TaskDefaults defaults() const override { return defaults_; }
   int64_t examples() const override { return split_.train.count(); }
@@ -81,13 +84,14 @@ class ImageTask : public Task {
     return all;
   }
 
-  Outcome judge(Progress& progress) override {
+  std::optional<Outcome> judge(Progress& progress) override {
     eval(net_);
     auto classes = jit([&](const Tensor& images) { return net_(unit_range(images)).argmax(1); });
     const data::Images& test = split_.test;
     int64_t right = 0;
     std::vector<int64_t> rows(static_cast<size_t>(std::min(kTestBatch, test.count())));
     for (int64_t at = 0; at < test.count(); at += kTestBatch) {
+      if (interrupt_signal()) return {};
       progress.wait(text("testing ", at, "/", test.count()));
       // The last batch is filled up with its first example, which is not counted again.
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -99,7 +103,8 @@ class ImageTask : public Task {
         right += found[i] == test.labels[static_cast<size_t>(rows[i])];
     }
     double accuracy = static_cast<double>(right) / static_cast<double>(test.count());
-    return {text("test accuracy ", decimal(accuracy * 100, 2), " %"), "test_accuracy", accuracy};
+    return Outcome{text("test accuracy ", decimal(accuracy * 100, 2), " %"), "test_accuracy",
+                   accuracy};
   }
 
  private:

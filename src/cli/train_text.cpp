@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/figures.h"
+#include "cli/interrupt.h"
 #include "cli/text_model.h"
 #include "cli/train.h"
 
@@ -50,8 +52,8 @@ class TextTask : public Task {
         step_(jit(Step{*this})) {}
 
   std::string about() const override {
-    return text(data_, ", ", characters_.train.size(), " characters to learn, ", config_.vocabulary,
-                " different");
+    return text(printable(data_), ", ", characters_.train.size(), " characters to learn, ",
+                config_.vocabulary, " different");
   }
   TaskDefaults defaults() const override { return {12, 2000}; }
   int64_t examples() const override {
@@ -65,7 +67,7 @@ class TextTask : public Task {
   }
   optim::Schedule schedule(int64_t steps) const override;
   std::vector<NamedTensor> state() override;
-  Outcome judge(Progress&) override;
+  std::optional<Outcome> judge(Progress&) override;
 
  private:
   struct Step {
@@ -126,6 +128,7 @@ double TextTask::validation_loss(Progress& progress) {
   int64_t count = 0;
   std::vector<int64_t> starts(static_cast<size_t>(batch));
   for (int64_t at = 0; at + batch <= all; at += batch, ++count) {
+    if (interrupt_signal()) break;
     progress.wait(text("validating ", at, "/", all));
     for (int64_t i = 0; i < batch; ++i) starts[static_cast<size_t>(i)] = (at + i) * context;
     sum += loss(data::token_batch(tokens, starts, context)).item<float>();
@@ -145,9 +148,12 @@ std::string TextTask::sample(Progress& progress) {
   }
 }
 
-Outcome TextTask::judge(Progress& progress) {
+std::optional<Outcome> TextTask::judge(Progress& progress) {
   double loss = validation_loss(progress);
-  return {text("validation loss ", decimal(loss, 3)), "validation_loss", loss, sample(progress)};
+  Outcome out{text("validation loss ", decimal(loss, 3)), "validation_loss", loss};
+  if (!interrupt_signal()) out.sample = sample(progress);
+  if (interrupt_signal()) return {};
+  return out;
 }
 
 }  // namespace
@@ -162,9 +168,10 @@ std::unique_ptr<Task> make_text_task(Settings& settings) {
   keep_alphabet(settings, characters, path);
   auto vocabulary = static_cast<int64_t>(characters.characters.size());
   models::GptConfig config = gpt_config(settings, vocabulary);
-  check(data::token_starts(characters.train, config.context) > 0, "[train] ", path, " has ",
-        characters.train.size(), " characters to learn, fewer than --context ", config.context);
-  check(stretches(characters.validation, config.context) > 0, "[train] ", path,
+  check(data::token_starts(characters.train, config.context) > 0, "[train] ", printable(path),
+        " has ", characters.train.size(), " characters to learn, fewer than --context ",
+        config.context);
+  check(stretches(characters.validation, config.context) > 0, "[train] ", printable(path),
         " is too short: its last tenth has ", characters.validation.size(),
         " characters, fewer than two stretches of ", config.context);
   return std::make_unique<TextTask>(config, std::move(characters), path,

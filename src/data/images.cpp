@@ -73,8 +73,8 @@ static std::string find_file(const std::string& folder, const std::string& name)
   std::string path = folder + "/" + name;
   for (const char* ending : {"", ".gz", ".xz"})
     if (std::filesystem::exists(path + ending)) return path + ending;
-  fail(ErrorKind::Device,
-       text("[", current_method(), "] ", folder, " holds no ", name, ", plain, .gz or .xz"));
+  fail(ErrorKind::Device, text("[", current_method(), "] ", printable(folder), " holds no ", name,
+                               ", plain, .gz or .xz"));
 }
 
 static Images mnist_part(const std::string& folder, const std::string& prefix) {
@@ -130,8 +130,8 @@ Split cifar10(const std::string& folder, Loc where) {
     (name.starts_with("test_batch") ? test : train).push_back(entry.path().string());
   }
   if (error || train.empty())
-    fail(ErrorKind::Device,
-         text("[cifar10] ", folder, " holds no .bin files", error ? ": " + error.message() : ""));
+    fail(ErrorKind::Device, text("[cifar10] ", printable(folder), " holds no .bin files",
+                                 error ? ": " + error.message() : ""));
   std::sort(train.begin(), train.end());
   Images all = cifar10(train);
   if (!test.empty()) return {std::move(all), cifar10(test)};

@@ -82,8 +82,8 @@ TEST_CASE("characters: UTF-8 there and back, bytes that are not stand for themse
   std::vector<uint32_t> got;
   std::string back;
   for (std::string_view rest = text; !rest.empty();) {
-    got.push_back(data::take_character(rest));
-    data::append_character(back, got.back());
+    got.push_back(take_character(rest));
+    append_character(back, got.back());
   }
   CHECK(got == std::vector<uint32_t>{'a', 0xe4, 0x20ac, 0x1f600, 0x1100ff, 0x1100c0, 0x1100ed,
                                      0x1100a0, 0x110080, 'z'});

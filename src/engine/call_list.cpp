@@ -133,7 +133,18 @@ void CallList::set_value(std::string_view name, int64_t value) {
     changeable(p.part)[static_cast<size_t>(p.launch)].vars[static_cast<size_t>(p.slot)] = value;
 }
 
+// Before anything runs: an error leaves every tensor as it was.
+void CallList::check_sources() const {
+  for (const Part& part : parts_) {
+    if (part.launches) continue;
+    const int from = part.steps[0]->buffers[1];
+    const PlannedBuffer& b = plan_->buffers[static_cast<size_t>(from)];
+    on(b.device).check_readable(address(from), b.bytes());
+  }
+}
+
 void CallList::run() {
+  check_sources();
   for (Part& part : parts_) run_part(part);
   counts_so_far().kernels_run += kernels_;
 }

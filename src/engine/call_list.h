@@ -56,6 +56,7 @@ class CallList {
   void add_launch(const CompiledStep& step);
   void add_use(Part& part, int memory, bool writes);
   std::vector<Launch>& changeable(int part);
+  void check_sources() const;
   void run_part(Part& part);
   Token run_timed(Part& part);
   Token copy(const CompiledStep& step, std::span<const Token> after);

@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/hash.h"
 #include "base/threads.h"
+#include "engine/dated.h"
 #include "engine/search.h"
 #include "engine/searched.h"
 #include "ir/print.h"
@@ -35,7 +36,7 @@ struct KeyHash {
 };
 struct Cache {
   std::mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<const Kernel>, KeyHash> kernels;
+  std::unordered_map<Key, Dated<std::shared_ptr<const Kernel>>, KeyHash> kernels;
   std::atomic<uint64_t> compiled{0}, nodes{0}, visits{0}, attempts{0};
 };
 Cache& cache() {
@@ -124,7 +125,7 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     std::lock_guard lock(cache().mutex);
     auto hit = cache().kernels.find(key);
     if (hit != cache().kernels.end()) {
-      out[i] = hit->second;
+      out[i] = hit->second.use();
       continue;
     }
     made_as[i] = missing.size();
@@ -142,10 +143,10 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
     made[static_cast<size_t>(i)] = build(missing[static_cast<size_t>(i)].body, device);
   });
   std::lock_guard lock(cache().mutex);
-  // Code pages are a bounded resource. Plans in use keep their kernels.
-  if (cache().kernels.size() + missing.size() > kMaxKernels) cache().kernels.clear();
+  // Memory for code is bounded. Plans in use keep their kernels.
+  if (cache().kernels.size() + missing.size() > kMaxKernels) drop_older_half(cache().kernels);
   for (size_t m = 0; m < missing.size(); ++m)
-    cache().kernels.emplace(std::move(missing[m]), made[m]);
+    cache().kernels.try_emplace(std::move(missing[m]), made[m]);
   for (size_t i = 0; i < bodies.size(); ++i) {
     size_t source = from[i];
     if (!out[source]) out[source] = made[made_as[source]];
@@ -165,7 +166,7 @@ std::vector<KnownKernel> known_kernels() {
   const uint64_t flags = code_flags_hash();
   std::lock_guard lock(cache().mutex);
   for (const auto& [key, kernel] : cache().kernels)
-    if (key.flags == flags) out.push_back({key.body, key.kind, kernel});
+    if (key.flags == flags) out.push_back({key.body, key.kind, kernel.value});
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "engine/dated.h"
 #include "ir/provenance.h"
 #include "ir/spec.h"
 
@@ -29,7 +30,7 @@ constexpr size_t kMaxPlans = 1024;
 
 struct Engine {
   std::recursive_mutex mutex;
-  std::unordered_map<PlanKey, std::shared_ptr<const CompiledPlan>, PlanKeyHash> plans;
+  std::unordered_map<PlanKey, Dated<std::shared_ptr<const CompiledPlan>>, PlanKeyHash> plans;
   EngineCounts counts;
 };
 Engine& engine() {
@@ -118,13 +119,14 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
   PlanKey key{flat, mix(code_flags_hash(), hash_bytes(device.name().data(), device.name().size()))};
   if (auto it = e.plans.find(key); it != e.plans.end()) {
     ++e.counts.schedule_hits;
-    return it->second;
+    return it->second.use();
   }
   auto plan = compile_plan(flat, device);
   if (flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
-  if (e.plans.size() >= kMaxPlans) e.plans.clear();  // programs that never repeat must not pile up
-  e.plans.emplace(std::move(key), plan);
+  // Programs that never repeat must not pile up.
+  if (e.plans.size() >= kMaxPlans) drop_older_half(e.plans);
+  e.plans.try_emplace(std::move(key), plan);
   return plan;
 }
 

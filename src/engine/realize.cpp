@@ -69,6 +69,7 @@ std::span<const std::byte> bytes_of(const Storage& s) {
   auto& b = device_buffer(const_cast<Storage&>(s));
   if (!b.memory) return {};
   b.memory->wait();
+  b.device_ref().check_readable(b.memory->data(), b.bytes());
   return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
 }
 

@@ -1,14 +1,12 @@
 #include "engine/searched.h"
 
-#include <fcntl.h>
 #include <mote/search.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sstream>
 
@@ -16,14 +14,19 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "engine/realize.h"
+#include "ir/provenance.h"
+#include "runtime/disk.h"
 #include "runtime/disk_cache.h"
+#include "runtime/output_file.h"
 
 namespace mote {
 
 namespace {
 
 constexpr std::string_view kFirstLine = "mote searched actions 1";
+constexpr size_t kLongestLine = 1 << 16;
 
 std::string hex(uint64_t word) {
   char out[17];
@@ -42,10 +45,8 @@ Table& table() {
   return *t;
 }
 
-std::string file_of_build() {
-  if (!compile_cache().usable()) return "";
-  return text(compile_cache().dir(), "/searched-", std::string_view(build_id()).substr(0, 16),
-              ".txt");
+std::string file_of_build() {  // in the folder of the compile cache
+  return text("searched-", std::string_view(build_id()).substr(0, 16), ".txt");
 }
 
 std::string line_of(const Name& name, const Found& f) {
@@ -75,30 +76,29 @@ bool read_line(const std::string& line, std::map<Name, Found>& into) {
   return true;
 }
 
+// Up to the next end of a line, which is taken off as well; one that is longer is cut.
+std::string_view take_line(std::string_view& text, size_t longest) {
+  const std::string_view line = text.substr(0, text.substr(0, longest + 1).find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line.substr(0, longest + 1);
+}
+
 // With the table's lock. A line without its end was cut short: another process is writing it, or
 // was killed.
 void read_file_of_build(Table& t) {
   if (t.read) return;
   t.read = true;
-  const std::string path = file_of_build();
-  if (path.empty()) return;
-  std::ifstream file(path);
+  std::istringstream file(compile_cache().read_lines(file_of_build()).value_or(""));
   for (std::string line; std::getline(file, line) && !file.eof();) read_line(line, t.found);
 }
 
 // One write of whole lines at the end of the file; lines of several processes do not mix. A failure
 // costs the memory of a search, nothing else.
 void append_to_file(const std::string& lines) {
-  const std::string path = file_of_build();
-  if (path.empty()) return;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const bool fine = fd >= 0 && write(fd, lines.data(), lines.size()) ==
-                                   static_cast<ssize_t>(lines.size());
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (!fine)
-    std::fprintf(stderr, "mote: warning: what was found is not remembered: %s: %s\n", path.c_str(),
-                 std::strerror(error));
+  const std::string why = compile_cache().add_lines(file_of_build(), lines);
+  if (!why.empty())
+    std::fprintf(stderr, "mote: warning: what was found is not remembered: %s\n",
+                 printable(why).c_str());
 }
 
 }  // namespace
@@ -163,23 +163,28 @@ int64_t export_searched(const std::string& path) {
   Table& t = table();
   std::lock_guard lock(t.mutex);
   read_file_of_build(t);
-  std::ofstream file(path, std::ios::trunc);
-  file << kFirstLine << "\n";
-  for (const auto& [name, found] : t.found) file << line_of(name, found);
-  file.close();
-  check(file.good(), "[search] cannot write ", path);
+  CallScope call("search", Loc::current());
+  OutputFile file(path);
+  file.write(text(kFirstLine, "\n"));
+  for (const auto& [name, found] : t.found) file.write(line_of(name, found));
+  file.commit();
   return static_cast<int64_t>(t.found.size());
 }
 
 int64_t import_searched(const std::string& path) {
-  std::ifstream file(path);
-  check(file.good(), "[search] cannot read ", path);
-  std::string line, lines;
-  check(std::getline(file, line) && line == kFirstLine, "[search] ", path,
+  CallScope call("search", Loc::current());
+  const MappedFile file = map_file(path);
+  const std::shared_ptr<void> unmap(file.context, [&](void* c) { if (file.unmap) file.unmap(c); });
+  std::string_view rest(static_cast<const char*>(file.data), static_cast<size_t>(file.bytes));
+  check(take_line(rest, kFirstLine.size()) == kFirstLine, "[search] ", printable(path),
         " has no searched actions: its first line is not '", kFirstLine, "'");
+  std::string lines;
   std::map<Name, Found> read;
-  for (int64_t number = 2; std::getline(file, line); ++number)
-    check(read_line(line, read), "[search] ", path, ":", number, ": cannot read '", line, "'");
+  for (int64_t number = 2; !rest.empty(); ++number) {
+    const std::string line(take_line(rest, kLongestLine));
+    check(line.size() <= kLongestLine && read_line(line, read), "[search] ", printable(path), ":",
+          number, ": cannot read '", printable(line.substr(0, 60)), "'");
+  }
   for (const auto& [name, found] : read) lines += line_of(name, found);
   {
     Table& t = table();

@@ -3,7 +3,7 @@
 // "..", so that it may be used as one.
 #pragma once
 #include "io/bytes.h"
-#include "io/output_file.h"
+#include "runtime/output_file.h"
 
 namespace mote {
 
@@ -27,6 +27,9 @@ bool is_tar(std::span<const uint8_t> bytes);
 // By the central directory, with zip64. Encrypted entries, spanned archives and methods other than
 // stored and deflate are refused, and entries that overlap. Folders are left out.
 std::vector<ArchiveEntry> list_zip(const File& file);
+// Refuses entries that unpack to more than unpack_limit() lets all of the file. To be asked before
+// all are unpacked.
+void check_unpacked_size(const File& file, const std::vector<ArchiveEntry>& entries);
 // The entry's bytes: shared with the file where stored, else unpacked and held against the sum.
 Bytes unpack(const File& file, const ArchiveEntry& entry);
 

@@ -43,7 +43,8 @@ std::string quoted(std::string_view text) {
 
 void fail_file(const std::string& name, const std::string& what) {
   const std::string method = current_method();
-  fail(ErrorKind::Device, text(method.empty() ? "" : "[" + method + "] ", name, ": ", what));
+  fail(ErrorKind::Device,
+       text(method.empty() ? "" : "[" + method + "] ", printable(name), ": ", what));
 }
 
 void resize(std::vector<uint8_t>& bytes, uint64_t size, const std::string& file) {
@@ -54,35 +55,10 @@ void resize(std::vector<uint8_t>& bytes, uint64_t size, const std::string& file)
   }
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    uint64_t eight;
-    if (text.size() - i >= sizeof eight) {
-      std::memcpy(&eight, text.data() + i, sizeof eight);
-      if (!(eight & 0x8080808080808080u)) {
-        i += sizeof eight;
-        continue;
-      }
-    }
-    const auto first = static_cast<uint8_t>(text[i++]);
-    if (first < 0x80) continue;
-    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
-    if (first < 0xc2 || first > 0xf4 || text.size() - i < static_cast<size_t>(more)) return false;
-    uint32_t code = first & (0x3f >> more);
-    for (int k = 0; k < more; ++k) {
-      const auto next = static_cast<uint8_t>(text[i++]);
-      if ((next & 0xc0) != 0x80) return false;
-      code = code << 6 | (next & 0x3f);
-    }
-    // Longer than needed, a surrogate, or past the last code point.
-    constexpr uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    if (code < least[more] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return false;
-  }
-  return true;
-}
-
 uint64_t byte_size(const std::string& file, std::string_view what, std::span<const int64_t> shape,
                    uint64_t each) {
+  check_file(shape.size() <= kMostAxes, file, what, " has ", shape.size(), " axes, more than ",
+             kMostAxes);
   auto bytes = static_cast<int64_t>(each);
   bool empty = false, overflows = false;
   for (const int64_t size : shape) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace mote {
 
@@ -59,10 +60,11 @@ void check_file(bool ok, const std::string& name, const A&... parts) {
 // Sets aside memory; one device error in place of std::bad_alloc.
 void resize(std::vector<uint8_t>& bytes, uint64_t size, const std::string& file);
 
-bool is_utf8(std::string_view text);
+// Of a tensor in a file. PyTorch's kernels take no more either.
+constexpr size_t kMostAxes = 64;
 
-// The bytes of a shape of elements of `each` bytes; errors name what has the shape when a size is
-// negative or the product is more than there can be.
+// The bytes of a shape of elements of `each` bytes; errors name what has the shape when it has too
+// many axes, a size is negative or the product is more than there can be.
 uint64_t byte_size(const std::string& file, std::string_view what, std::span<const int64_t> shape,
                    uint64_t each);
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+
+#include "base/memory_at_hand.h"
 
 namespace mote {
 
@@ -98,32 +101,49 @@ const Lzma& lzma(const std::string& name) {
   return functions;
 }
 
-// Output that grows by what has come out: from 4 times the input, doubling, to the limit.
+// Output that grows by what has come out: doubling, to the limit. Large blocks grow in place, and
+// pages count once they are written to.
 class Growing {
  public:
-  Growing(const std::string& name, size_t packed, uint64_t limit) : name_(name), limit_(limit) {
-    resize(bytes_, std::min<uint64_t>(std::max<uint64_t>(4 * packed, 256), limit), name_);
+  Growing(const std::string& name, size_t packed, const UnpackLimit& limit)
+      : name_(name), limit_(limit) {
+    grow(std::min<uint64_t>(packed + 256, limit.bytes));
   }
   // Room for more; one byte past the limit shows that the limit is exceeded.
   std::span<uint8_t> room() {
-    if (used_ == bytes_.size()) {
-      check_file(used_ <= limit_, name_, "unpacks to more than ", limit_, " bytes");
-      resize(bytes_, std::min<uint64_t>(2 * used_ + 1, limit_ + 1), name_);
+    if (used_ == size_) {
+      check_limit();
+      grow(std::min<uint64_t>(2 * used_ + 1, limit_.bytes + 1));
     }
-    return std::span(bytes_).subspan(used_);
+    return {data_.get() + used_, size_ - used_};
   }
   void use(size_t count) { used_ += count; }
   Bytes finish() {
-    check_file(used_ <= limit_, name_, "unpacks to more than ", limit_, " bytes");
-    bytes_.resize(used_);
-    return Bytes(std::move(bytes_));
+    check_limit();
+    grow(used_);
+    const std::span<const uint8_t> all(data_.get(), used_);
+    return Bytes(all, std::shared_ptr<const void>(std::move(data_)));
   }
 
  private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  void check_limit() const {
+    check_file(used_ <= limit_.bytes, name_, "unpacks to more than ", limit_.bytes, " bytes",
+               limit_.why);
+  }
+  void grow(uint64_t size) {
+    void* moved = std::realloc(data_.get(), std::max<size_t>(size, 1));
+    if (!moved) fail_file(name_, text("the host has no ", size, " bytes left to unpack it"));
+    [[maybe_unused]] void* before = data_.release();
+    data_.reset(static_cast<uint8_t*>(moved));
+    size_ = size;
+  }
   const std::string& name_;
-  uint64_t limit_;
-  std::vector<uint8_t> bytes_;
-  size_t used_ = 0;
+  UnpackLimit limit_;
+  std::unique_ptr<uint8_t, Free> data_;
+  size_t size_ = 0, used_ = 0;
 };
 
 // One zlib stream over the input; ends it when it goes.
@@ -186,6 +206,20 @@ const char* lzma_problem(int result) {
 
 }  // namespace
 
+UnpackLimit unpack_limit(uint64_t packed, uint64_t most) {
+  constexpr uint64_t ratio = 256, always = 64 << 20;
+  const uint64_t by_ratio =
+      packed > UINT64_MAX / ratio ? UINT64_MAX : std::max(ratio * packed, always);
+  const uint64_t may = std::min(most, by_ratio);
+  // Little memory is not worth the question.
+  const uint64_t at_hand = may <= always ? may : static_cast<uint64_t>(memory_at_hand());
+  if (at_hand < may) return {at_hand, ", the memory at hand"};
+  if (may == most) return {most, ""};
+  return {by_ratio, by_ratio == always
+                        ? ", far more than its size lets expect; unpack it first if you trust it"
+                        : ", 256 times its size; unpack it first if you trust it"};
+}
+
 bool is_gzip(std::span<const uint8_t> bytes) {
   return bytes.size() >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
 }
@@ -199,7 +233,7 @@ bool is_xz(std::span<const uint8_t> bytes) {
 
 Bytes unpack_gzip(const File& file, uint64_t limit) {
   check_file(is_gzip(file.bytes.span()), file.name, "is not a gzip file");
-  Growing out(file.name, file.bytes.size(), limit);
+  Growing out(file.name, file.bytes.size(), unpack_limit(file.bytes.size(), limit));
   Inflater in(file.name, file.bytes.span(), gzip_window);
   for (;;) {
     while (!in.ended()) out.use(in.run(out.room()));
@@ -214,7 +248,7 @@ Bytes unpack_xz(const File& file, uint64_t limit) {
   check_file(is_xz(file.bytes.span()), file.name, "is not an xz file");
   const Lzma& library = lzma(file.name);
   LzmaStream stream;
-  Growing out(file.name, file.bytes.size(), limit);
+  Growing out(file.name, file.bytes.size(), unpack_limit(file.bytes.size(), limit));
   const std::unique_ptr<LzmaStream, void (*)(LzmaStream*)> guard(&stream, library.end);
   int result = library.init(&stream, lzma_memory, lzma_concatenated);
   stream.next_in = file.bytes.data(), stream.avail_in = file.bytes.size();
@@ -235,7 +269,10 @@ File unpacked(const File& file, uint64_t limit) {
 }
 
 Bytes inflate(const std::string& name, std::span<const uint8_t> packed, uint64_t size) {
-  Growing out(name, packed.size(), size);
+  const UnpackLimit limit = unpack_limit(packed.size(), size);
+  check_file(limit.bytes >= size, name, "unpacks to ", size, " bytes, more than ", limit.bytes,
+             limit.why);
+  Growing out(name, packed.size(), {size, ""});
   Inflater in(name, packed, raw_window);
   while (!in.ended()) out.use(in.run(out.room()));
   check_file(in.rest().empty(), name, "has ", in.rest().size(),

@@ -1,5 +1,6 @@
 // gzip, xz and zip's deflate, by zlib and liblzma, which are opened at run time; an error names the
-// package where one is missing. Memory grows with what has come out, and stops at a limit.
+// package where one is missing. Memory grows with what has come out, and stops at a limit: files
+// are not trusted, and a small one can unpack to more than there is.
 #pragma once
 #include "io/bytes.h"
 
@@ -7,6 +8,14 @@ namespace mote {
 
 // Far above any file mote is for, and below what would bring a machine down before it is noticed.
 constexpr uint64_t kUnpackedLimit = uint64_t{1} << 36;
+
+// How many bytes may come out of `packed` ones: 256 times as many, or 64 MiB if that is more; never
+// more than `most`, nor than the memory at hand. `why` ends the sentence "more than N bytes".
+struct UnpackLimit {
+  uint64_t bytes;
+  const char* why;
+};
+UnpackLimit unpack_limit(uint64_t packed, uint64_t most = kUnpackedLimit);
 
 bool is_gzip(std::span<const uint8_t> bytes);
 bool is_xz(std::span<const uint8_t> bytes);

@@ -165,17 +165,7 @@ class JsonParser {
       check(low >= 0xdc00 && low < 0xe000, "half of a surrogate pair");
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     }
-    auto byte = [&](uint32_t b) { out += static_cast<char>(b); };
-    auto more = [&](int shift) { byte(0x80 | (code >> shift & 0x3f)); };
-    if (code < 0x80) {
-      byte(code);
-    } else if (code < 0x800) {
-      byte(0xc0 | code >> 6), more(0);
-    } else if (code < 0x10000) {
-      byte(0xe0 | code >> 12), more(6), more(0);
-    } else {
-      byte(0xf0 | code >> 18), more(12), more(6), more(0);
-    }
+    append_character(out, code);
   }
 
   void check_keys(uint32_t object) {
@@ -287,14 +277,15 @@ void JsonWriter::append_quoted(std::string_view text) {
   ensure(is_utf8(text), "text for JSON is not UTF-8: ", quoted(text));
   constexpr const char* digits = "0123456789abcdef";
   out_ += '"';
-  for (const char c : text) {
-    const auto code = static_cast<uint8_t>(c);
+  while (!text.empty()) {
+    const uint32_t c = take_character(text);
     if (c == '"' || c == '\\')
-      out_ += {'\\', c};
-    else if (code < 0x20)
-      out_ += {'\\', 'u', '0', '0', digits[code >> 4], digits[code & 15]};
+      out_ += {'\\', static_cast<char>(c)};
+    else if (is_control(c))
+      out_ +=
+          {'\\', 'u', digits[c >> 12], digits[c >> 8 & 15], digits[c >> 4 & 15], digits[c & 15]};
     else
-      out_ += c;
+      append_character(out_, c);
   }
   out_ += '"';
 }

@@ -30,7 +30,7 @@ class JsonDocument {
     Kind kind = Null;
   };
   const std::string file_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;
   std::deque<std::string> unescaped_;  // strings that are not as written
 };
 
@@ -121,7 +121,7 @@ class JsonValue::Members {
 };
 
 // Writes JSON on one line; commas come by themselves. `begin('{').key("a").value(1).end()`.
-// Compact: without spaces.
+// Compact: without spaces. Control characters are escaped, those of base/utf8.h among them.
 class JsonWriter {
  public:
   explicit JsonWriter(bool compact = false)

@@ -208,7 +208,9 @@ FileContents parse_npy(const File& file) {
 
 FileContents parse_npz(const File& file) {
   FileContents out{.format = "npz"};
-  for (const ArchiveEntry& entry : list_zip(file)) {
+  const std::vector<ArchiveEntry> entries = list_zip(file);
+  check_unpacked_size(file, entries);
+  for (const ArchiveEntry& entry : entries) {
     if (!entry.name.ends_with(extension))
       fail_file(file.name, text("the entry ", quoted(entry.name), " is not an .npy file"));
     StoredTensor t = read_array({file.name + ": " + entry.name, unpack(file, entry)});

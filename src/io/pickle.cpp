@@ -86,8 +86,8 @@ enum Op : uint8_t {
 // The stack machine.
 class Unpickler {
  public:
-  Unpickler(const File& file, const Pickle::FindStorage& storage, Pickle& out)
-      : in_(file), find_storage_(storage), out_(out) {}
+  Unpickler(const File& file, const Pickle::FindStorage& storage, uint64_t stored, Pickle& out)
+      : in_(file), find_storage_(storage), budget_(128 * stored + (16 << 20)), out_(out) {}
 
   void run() {
     for (;;) {
@@ -149,7 +149,10 @@ class Unpickler {
       case Tuple2: push_items(Pickle::Tuple, pop_many(2)); return true;
       case Tuple3: push_items(Pickle::Tuple, pop_many(3)); return true;
       case TupleOp: push_items(Pickle::Tuple, pop_to_mark()); return true;
-      case Mark: marks_.push_back(stack_.size()); return true;
+      case Mark:
+        spend(sizeof marks_[0]);
+        marks_.push_back(stack_.size());
+        return true;
       case PopMark: pop_to_mark(); return true;
       default: return false;
     }
@@ -206,7 +209,15 @@ class Unpickler {
   }
 
   // The stack. What stands below the innermost mark is out of reach.
-  void push(const Value& v) { stack_.push_back(v); }
+  void push(const Value& v) {
+    spend(sizeof v);
+    stack_.push_back(v);
+  }
+  // Counts memory, whether or not it was given back: values have a few bytes each in the file.
+  void spend(size_t bytes) {
+    in_.check(bytes <= budget_, "the pickle makes far more of its bytes than a checkpoint would");
+    budget_ -= bytes;
+  }
   Value& top() {
     in_.check(stack_.size() > (marks_.empty() ? 0 : marks_.back()),
               "the pickle takes a value from an empty stack at byte ", in_.at() - 1);
@@ -249,6 +260,7 @@ class Unpickler {
     push_text(is_utf8(s) ? s : "(bytes)");
   }
   void push_items(Pickle::Kind kind, std::vector<Value> items) {
+    spend(sizeof items + items.size() * sizeof(Value));
     push_number(kind, static_cast<int64_t>(out_.containers_.size()));
     out_.containers_.push_back(std::move(items));
   }
@@ -291,6 +303,7 @@ class Unpickler {
     in_.check(target.kind == kind, "the pickle adds items to what is not a ",
               kind == Pickle::Dict ? "dict" : "list");
     in_.check(kind != Pickle::Dict || more.size() % 2 == 0, "a dict has a key without a value");
+    spend(more.size() * sizeof(Value));
     std::vector<Value>& items = items_of(target);
     items.insert(items.end(), more.begin(), more.end());
   }
@@ -303,7 +316,10 @@ class Unpickler {
     in_.check(index < in_.size(), "the memo index ", index, " is more than a pickle of ",
               in_.size(), " bytes can need");
     const Value v = top();
-    if (index >= memo_.size()) memo_.resize(index + 1, unset());
+    if (index >= memo_.size()) {
+      spend((index + 1 - memo_.size()) * sizeof(Value));
+      memo_.resize(index + 1, unset());
+    }
     memo_[index] = v;
   }
   void get(uint64_t index) {
@@ -410,6 +426,7 @@ class Unpickler {
         bytes.size() % static_cast<uint64_t>(each))
       fail_file(in_.name(), text("the storage ", quoted(key), " has ", bytes.size(), " bytes, not ",
                                  count, " elements of ", each, " bytes"));
+    spend(sizeof(StorageRef));
     push_number(Pickle::Storage, static_cast<int64_t>(storages_.size()));
     storages_.push_back({dtype, std::move(bytes)});
   }
@@ -417,8 +434,11 @@ class Unpickler {
   std::vector<int64_t> numbers(const Value& v, const char* what) {
     in_.check(v.kind == Pickle::Tuple || v.kind == Pickle::List, what,
               " in the pickle has the wrong type");
+    const std::vector<Value>& items = items_of(v);
+    in_.check(items.size() <= kMostAxes, what, " has ", items.size(), " axes, more than ",
+              kMostAxes);
     std::vector<int64_t> out;
-    for (const Value& n : items_of(v)) out.push_back(number(n, what));
+    for (const Value& n : items) out.push_back(number(n, what));
     return out;
   }
 
@@ -434,6 +454,7 @@ class Unpickler {
     t.strides = numbers(arguments[3], "a tensor's strides");
     in_.check(t.strides.size() == t.shape.size(), "a tensor of shape ", t.shape,
               " has the strides ", t.strides);
+    spend(sizeof t + 2 * sizeof(int64_t) * t.shape.size());
     set_bytes(t, offset, storage.bytes);
     push_number(Pickle::Tensor, static_cast<int64_t>(out_.tensors_.size()));
     out_.tensors_.push_back(std::move(t));
@@ -465,6 +486,7 @@ class Unpickler {
 
   Reader in_;
   const Pickle::FindStorage& find_storage_;
+  size_t budget_;
   Pickle& out_;
   std::vector<Value> stack_, memo_;
   std::vector<size_t> marks_;
@@ -475,8 +497,8 @@ std::string Pickle::global_name(const Value& v) {
   return text(known[v.number].module, ".", known[v.number].name);
 }
 
-Pickle::Pickle(const File& file, const FindStorage& storage) {
-  Unpickler(file, storage, *this).run();
+Pickle::Pickle(const File& file, const FindStorage& storage, uint64_t stored) {
+  Unpickler(file, storage, stored, *this).run();
 }
 
 }  // namespace mote

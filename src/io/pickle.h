@@ -1,6 +1,7 @@
 // Python pickles of tensors, read and never run. A pickle is a program for a small stack machine;
 // of the things it could call, only those in a short table are known, and each is imitated here.
-// Anything else is an error that names it. Memory is a small multiple of the pickle's size.
+// Anything else is an error that names it. Memory is a multiple of the bytes that the pickle takes
+// in its file, where it may be compressed; more is an error.
 #pragma once
 #include <deque>
 #include <functional>
@@ -23,9 +24,10 @@ class Pickle {
     std::string_view as_text() const { return {text, length}; }
   };
 
-  // `storage` gives the bytes of a storage by its key. The file must outlive the pickle.
+  // `storage` gives the bytes of a storage by its key, `stored` says how many bytes the pickle
+  // takes in its file. The file must outlive the pickle.
   using FindStorage = std::function<Bytes(std::string_view key)>;
-  Pickle(const File& file, const FindStorage& storage);
+  Pickle(const File& file, const FindStorage& storage, uint64_t stored);
 
   const Value& root() const { return root_; }
   // Items of a tuple or list; of a dict keys and values in turns. A container can hold itself.
@@ -46,7 +48,7 @@ class Pickle {
 
 // Dicts, lists and tuples as tensors with dotted names; plain values become metadata. Shared
 // containers can stand for far more values than there are bytes: what comes out is held to a
-// multiple of the pickle's size.
-FileContents flatten(const File& file, const Pickle& pickle);
+// multiple of the pickle's stored size.
+FileContents flatten(const File& file, const Pickle& pickle, uint64_t stored);
 
 }  // namespace mote

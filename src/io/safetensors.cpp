@@ -4,7 +4,7 @@
 
 #include "io/formats.h"
 #include "io/json.h"
-#include "io/output_file.h"
+#include "runtime/output_file.h"
 #include "tensor/impl.h"
 
 namespace mote {

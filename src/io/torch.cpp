@@ -21,15 +21,15 @@ const ArchiveEntry& find_pickle(const std::string& file, const std::vector<Archi
 
 class Flatten {
  public:
-  Flatten(const File& file, const Pickle& pickle, FileContents& out)
-      : file_(file.name), pickle_(pickle), out_(out), budget_(64 * file.bytes.size() + 4096) {}
+  Flatten(const File& file, const Pickle& pickle, uint64_t stored, FileContents& out)
+      : file_(file.name), pickle_(pickle), out_(out), budget_(64 * stored + 4096) {}
 
   void visit(const Pickle::Value& v, const std::string& name, int depth = 0) {
     check_file(depth < deepest, file_, "dicts and lists are more than ", deepest, " levels deep");
     spend(name.size() + 1);
     if (v.kind == Pickle::Tensor) {
       StoredTensor t = pickle_.tensor(v);
-      spend(sizeof t);
+      spend(sizeof t + 2 * sizeof(int64_t) * t.shape.size());
       t.name = name;
       out_.tensors.push_back(std::move(t));
     } else if (v.kind == Pickle::Dict) {
@@ -113,9 +113,9 @@ bool is_old_torch(const File& file) {
   return file.bytes.text().starts_with(pickled_magic);
 }
 
-FileContents flatten(const File& file, const Pickle& pickle) {
+FileContents flatten(const File& file, const Pickle& pickle, uint64_t stored) {
   FileContents out{.format = "torch"};
-  Flatten(file, pickle, out).visit(pickle.root(), "");
+  Flatten(file, pickle, stored, out).visit(pickle.root(), "");
   std::vector<std::string_view> names;
   for (const StoredTensor& t : out.tensors) names.push_back(t.name);
   check_distinct_names(file.name, std::move(names));
@@ -127,6 +127,7 @@ FileContents parse_torch(const File& file) {
              "is what torch.save wrote before PyTorch 1.6; load and save it with a newer one");
   check_file(is_zip(file.bytes.span()), file.name, "is not a zip archive");
   const std::vector<ArchiveEntry> entries = list_zip(file);
+  check_unpacked_size(file, entries);
   const ArchiveEntry& entry = find_pickle(file.name, entries);
   const std::string prefix = entry.name.substr(0, entry.name.size() - pickle_name.size());
   check_byte_order(file, entries, prefix);
@@ -141,12 +142,13 @@ FileContents parse_torch(const File& file) {
   const File content{file.name + ": " + entry.name, unpack(file, entry)};
   check_file(crc32(content.bytes.span()) == entry.crc, content.name,
              "does not have the sum that is stored with it");
-  const Pickle pickle(content, [&](std::string_view key) {
+  auto storage_of = [&](std::string_view key) {
     const auto at = storages.find(key);
     if (at == storages.end()) fail_file(content.name, text("there is no storage ", quoted(key)));
     return at->second;
-  });
-  FileContents out = flatten(content, pickle);
+  };
+  const Pickle pickle(content, storage_of, entry.packed);
+  FileContents out = flatten(content, pickle, entry.packed);
   out.unpacked = unpacked;
   return out;
 }

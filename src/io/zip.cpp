@@ -201,6 +201,15 @@ std::vector<ArchiveEntry> list_zip(const File& file) {
   return out;
 }
 
+void check_unpacked_size(const File& file, const std::vector<ArchiveEntry>& entries) {
+  uint64_t total = 0;
+  for (const ArchiveEntry& e : entries)
+    if (e.deflated && __builtin_add_overflow(total, e.size, &total)) total = UINT64_MAX;
+  const UnpackLimit limit = unpack_limit(file.bytes.size(), std::min(total, kUnpackedLimit));
+  check_file(total <= limit.bytes, file.name, "its entries unpack to ", total, " bytes, more than ",
+             limit.bytes, limit.why);
+}
+
 Bytes unpack(const File& file, const ArchiveEntry& entry) {
   const Bytes packed = file.bytes.part(entry.offset, entry.packed);
   if (!entry.deflated) return packed;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/utf8.h"
 #include "nn/module_call.h"
 #include "runtime/device.h"
 
@@ -33,7 +34,7 @@ void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedT
     given.erase(it);
   }
   expect(given.empty() || !strict, "the module has no tensor named ",
-         given.empty() ? "" : given.begin()->first);
+         given.empty() ? "" : printable(given.begin()->first));
 }
 
 namespace nn {

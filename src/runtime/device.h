@@ -64,6 +64,8 @@ class Device {
   virtual Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after);
   virtual Token copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after);
   virtual void synchronize() {}
+  // Asked before work that reads this memory is submitted: a Device error where it is gone.
+  virtual void check_readable(const void*, int64_t) const {}
 
   // Raw memory, 64-byte aligned; null when the device has none left. NULL devices hand out
   // addresses that nothing may touch.

@@ -8,14 +8,63 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "ir/provenance.h"
 #include "runtime/devices.h"
 
 namespace mote {
 
 namespace {
+
+// A file that is mapped, perhaps more than once. It stays open, so that its size can be asked for:
+// reading mapped memory behind a file's end would end the program.
+struct HeldFile {
+  int fd;
+  std::string path;
+  explicit HeldFile(int f, std::string p) : fd(f), path(std::move(p)) {}
+  HeldFile(const HeldFile&) = delete;
+  ~HeldFile() { ::close(fd); }
+};
+
+struct Mapping {
+  char* start;
+  size_t length;
+  int64_t offset;  // of the start, in the file
+  std::shared_ptr<const HeldFile> file;
+};
+
+struct Mappings {
+  std::mutex mutex;
+  std::map<const char*, Mapping> all;  // by start
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const HeldFile>> files;
+};
+Mappings& mappings() {
+  static auto* m = new Mappings;
+  return *m;
+}
+
+// Null: no mapped file has this address.
+const Mapping* find_mapping(const Mappings& m, const char* at) {
+  auto after = m.all.upper_bound(at);
+  if (after == m.all.begin()) return nullptr;
+  const Mapping& found = std::prev(after)->second;
+  return at < found.start + found.length ? &found : nullptr;
+}
+
+void unmap(void* context) {
+  Mappings& m = mappings();
+  std::lock_guard lock(m.mutex);
+  const auto it = m.all.find(static_cast<const char*>(context));
+  ::munmap(it->second.start, it->second.length);
+  m.all.erase(it);
+  std::erase_if(m.files, [](const auto& file) { return file.second.expired(); });
+}
 
 [[noreturn]] void refuse() { fail(ErrorKind::Device, "the device DISK can only be copied from"); }
 
@@ -34,17 +83,26 @@ class Disk : public Device {
   Token submit(LaunchList, std::span<const Token>) override { refuse(); }
   Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { refuse(); }
   void* allocate_raw(int64_t) override { refuse(); }
+  Token copy_out(void* host, const void* from, int64_t bytes,
+                 std::span<const Token> after) override {
+    check_readable(from, bytes);
+    return Device::copy_out(host, from, bytes, after);
+  }
+  void check_readable(const void* data, int64_t bytes) const override;
 };
 
-struct Mapping {
-  void* start;
-  size_t length;
-};
-
-void unmap(void* context) {
-  auto* m = static_cast<Mapping*>(context);
-  ::munmap(m->start, m->length);
-  delete m;
+void Disk::check_readable(const void* data, int64_t bytes) const {
+  const auto* at = static_cast<const char*>(data);
+  Mappings& m = mappings();
+  std::lock_guard lock(m.mutex);
+  const Mapping* mapping = find_mapping(m, at);
+  if (!mapping || bytes == 0) return;  // memory that is no file: what was unpacked from one
+  const int64_t end = mapping->offset + (at - mapping->start) + bytes;
+  struct stat info;
+  if (::fstat(mapping->file->fd, &info) == 0 && info.st_size >= end) return;
+  fail(ErrorKind::Device, text("[", current_method(), "] ", printable(mapping->file->path),
+                               " was cut short after it was opened: it has ", info.st_size,
+                               " bytes, but ", end, " are needed"));
 }
 
 // Opening a pipe that nobody writes to would wait without O_NONBLOCK.
@@ -54,9 +112,12 @@ class OpenFile {
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_ < 0) fail_with("open");
   }
-  ~OpenFile() { ::close(fd_); }
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   OpenFile(const OpenFile&) = delete;
   int fd() const { return fd_; }
+  std::shared_ptr<const HeldFile> hold() { return share(std::exchange(fd_, -1)); }
   int64_t size() const {
     struct stat info;
     if (::fstat(fd_, &info) != 0) fail_with("read");
@@ -64,26 +125,43 @@ class OpenFile {
     // Files of /proc say that they are regular and empty.
     char byte;
     if (!S_ISREG(info.st_mode) || (info.st_size == 0 && ::read(fd_, &byte, 1) > 0))
-      fail(ErrorKind::Device, text("[", current_method(), "] ", path_, " is not a regular file"));
+      fail(ErrorKind::Device,
+           text("[", current_method(), "] ", printable(path_), " is not a regular file"));
     return info.st_size;
   }
   [[noreturn]] void fail_with(const char* what) const {
+    const int reason = errno;
     fail(ErrorKind::Device,
-         text("[", current_method(), "] cannot ", what, " ", path_, ": ", std::strerror(errno)));
+         text("[", current_method(), "] cannot ", what, " ", printable(path_), ": ",
+              std::strerror(reason)));
   }
 
  private:
+  // One open file for all mappings of it.
+  std::shared_ptr<const HeldFile> share(int fd) const {
+    auto mine = std::make_shared<const HeldFile>(fd, path_);
+    struct stat info;
+    if (::fstat(fd, &info) != 0) return mine;
+    std::weak_ptr<const HeldFile>& known = mappings().files[{info.st_dev, info.st_ino}];
+    if (auto held = known.lock()) return held;
+    known = mine;
+    return mine;
+  }
   const std::string& path_;
   int fd_;
 };
 
-MappedFile map_part(const OpenFile& file, int64_t offset, int64_t bytes) {
+MappedFile map_part(OpenFile& file, int64_t offset, int64_t bytes) {
   if (bytes == 0) return {};
   const int64_t page = ::sysconf(_SC_PAGESIZE), before = offset % page;
   const auto length = static_cast<size_t>(before + bytes);
   void* start = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.fd(), offset - before);
   if (start == MAP_FAILED) file.fail_with("map");
-  return {static_cast<const char*>(start) + before, bytes, unmap, new Mapping{start, length}};
+  auto* first = static_cast<char*>(start);
+  Mappings& m = mappings();
+  std::lock_guard lock(m.mutex);
+  m.all[first] = {first, length, offset - before, file.hold()};
+  return {first + before, bytes, unmap, first};
 }
 
 bool always(std::string*) { return true; }
@@ -94,8 +172,9 @@ MappedFile map_file(const std::string& path, int64_t offset, int64_t bytes) {
   OpenFile file(path);
   const int64_t size = file.size();
   if (bytes > size - offset)
-    fail(ErrorKind::Device, text("[", current_method(), "] ", path, " has ", size, " bytes, but ",
-                                 bytes, " from byte ", offset, " on were asked for"));
+    fail(ErrorKind::Device,
+         text("[", current_method(), "] ", printable(path), " has ", size, " bytes, but ", bytes,
+              " from byte ", offset, " on were asked for"));
   return map_part(file, offset, bytes);
 }
 

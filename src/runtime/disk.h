@@ -5,7 +5,10 @@
 
 namespace mote {
 
-// Part of a file, mapped. `data` need not be aligned; unmap(context) ends it.
+// Part of a file, mapped. `data` need not be aligned; unmap(context) ends it. The file stays open
+// until then, once however often it is mapped: DISK asks for its size before work that reads it is
+// submitted, so that a file which was cut short meanwhile is an error. One that is cut short while
+// it is being read ends the program (SIGBUS): the library installs no signal handler.
 struct MappedFile {
   const void* data = nullptr;
   int64_t bytes = 0;

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 
 namespace mote {
 namespace {
@@ -68,7 +69,9 @@ bool write_all(int fd, std::span<const uint8_t> bytes) {
   return true;
 }
 
-void warn(const std::string& what) { std::fprintf(stderr, "mote: warning: %s\n", what.c_str()); }
+void warn(const std::string& what) {
+  std::fprintf(stderr, "mote: warning: %s\n", printable(what).c_str());
+}
 
 // Makes dir and the folders above it, as `mkdir -p -m 0700`.
 bool make_dirs(const std::string& dir) {
@@ -87,6 +90,11 @@ std::string temp_name() {
 
 Digest checksum_of(std::span<const uint8_t> value) { return sha256(value.data(), value.size()); }
 
+// Written by this user, and by nobody else since.
+bool is_own(const struct stat& info) {
+  return info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 enum class Read { Ok, Missing, Corrupt };
 
 Read read_entry(int fd, const Digest& key, std::vector<uint8_t>& value) {
@@ -94,7 +102,7 @@ Read read_entry(int fd, const Digest& key, std::vector<uint8_t>& value) {
   if (fstat(fd, &info) != 0) return Read::Missing;
   Header header;
   const Header expect;
-  if (!S_ISREG(info.st_mode) || info.st_size < static_cast<off_t>(sizeof header))
+  if (!S_ISREG(info.st_mode) || !is_own(info) || info.st_size < static_cast<off_t>(sizeof header))
     return Read::Corrupt;
   if (!read_all(fd, &header, sizeof header)) return Read::Missing;
   const uint64_t rest = static_cast<uint64_t>(info.st_size) - sizeof header;
@@ -107,6 +115,21 @@ Read read_entry(int fd, const Digest& key, std::vector<uint8_t>& value) {
 }
 
 }  // namespace
+
+class DiskCache::Folder {
+ public:
+  explicit Folder(int fd) : fd_(fd) {}
+  Folder(const Folder&) = delete;
+  ~Folder() { close(fd_); }
+  int fd() const { return fd_; }
+  // O_NONBLOCK: a FIFO in the folder must not hang us.
+  int open_to_read(const std::string& name) const {
+    return openat(fd_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  }
+
+ private:
+  int fd_;
+};
 
 struct DiskCache::Entry {
   std::string name;
@@ -142,27 +165,42 @@ DiskCache::DiskCache(std::string dir, int64_t max_bytes)
       std::free(here);
     }
   }
-  why_not_ = prepare_dir();
+  why_not_ = open_folder();
   if (!usable()) warn(text("no compile cache: ", why_not_));
 }
 
-std::string DiskCache::prepare_dir() const {
+// What is checked is what is held: between the two nothing can be exchanged.
+std::string DiskCache::open_folder() {
   if (!make_dirs(dir_)) return text("cannot make folder ", dir_, ": ", std::strerror(errno));
+  const int fd = open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return text(dir_, ": ", std::strerror(errno));
+  auto opened = std::make_shared<const Folder>(fd);
   struct stat info {};
-  if (stat(dir_.c_str(), &info) != 0) return text(dir_, ": ", std::strerror(errno));
-  if (!S_ISDIR(info.st_mode)) return text(dir_, " is not a folder");
+  if (fstat(fd, &info) != 0) return text(dir_, ": ", std::strerror(errno));
   if (info.st_uid != geteuid()) return text(dir_, " belongs to another user");
-  if (info.st_mode & (S_IWGRP | S_IWOTH))
-    return text(dir_, " is writable by others (chmod go-w it)");
+  if (!is_own(info)) return text(dir_, " is writable by others (chmod go-w it)");
+  std::lock_guard lock(mutex_);
+  folder_ = std::move(opened);
   return "";
+}
+
+std::shared_ptr<const DiskCache::Folder> DiskCache::folder() const {
+  std::lock_guard lock(mutex_);
+  return folder_;
+}
+
+int DiskCache::open_to_write(const std::string& name, int flags) {
+  flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const int fd = openat(folder()->fd(), name.c_str(), flags, 0600);
+  if (fd >= 0 || errno != ENOENT || !open_folder().empty()) return fd;
+  return openat(folder()->fd(), name.c_str(), flags, 0600);
 }
 
 std::optional<std::vector<uint8_t>> DiskCache::get(std::string_view key_material) {
   if (!usable()) return std::nullopt;
   const Digest key = sha256(key_material.data(), key_material.size());
   const std::string name = to_hex(key);
-  // O_NONBLOCK: a FIFO in the folder must not hang us.
-  File file(open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  File file(folder()->open_to_read(name));
   std::vector<uint8_t> value;
   const Read result = file.is_open() ? read_entry(file.fd(), key, value) : Read::Missing;
   if (result == Read::Ok) futimens(file.fd(), nullptr);
@@ -174,28 +212,26 @@ std::optional<std::vector<uint8_t>> DiskCache::get(std::string_view key_material
 }
 
 void DiskCache::set_aside(const std::string& name) {
-  const std::string path = path_of(name);
+  const int in = folder()->fd();
   // Of several processes that meet the same bad entry, the one whose rename succeeds reports it.
-  if (rename(path.c_str(), (path + ".corrupt").c_str()) != 0) return;
-  warn(text("bad compile-cache entry set aside as ", path, ".corrupt"));
+  if (renameat(in, name.c_str(), in, (name + ".corrupt").c_str()) != 0) return;
+  warn(text("bad compile-cache entry set aside as ", path_of(name), ".corrupt"));
   std::lock_guard lock(mutex_);
   ++counts_.corrupt;
 }
 
 // Returns what went wrong, or "".
 std::string DiskCache::write_file(const std::string& name, std::span<const uint8_t> header,
-                                  std::span<const uint8_t> value) const {
-  const std::string temp = path_of(temp_name());
-  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  int fd = open(temp.c_str(), flags, 0600);
-  if (fd < 0 && errno == ENOENT && prepare_dir().empty()) fd = open(temp.c_str(), flags, 0600);
-  File file(fd);
+                                  std::span<const uint8_t> value) {
+  const std::string temp = temp_name();
+  File file(open_to_write(temp, O_EXCL));
   if (!file.is_open()) return text("cannot write in ", dir_, ": ", std::strerror(errno));
-  if (write_all(fd, header) && write_all(fd, value) && file.close_now() &&
-      rename(temp.c_str(), path_of(name).c_str()) == 0)
+  const auto in = folder();
+  if (write_all(file.fd(), header) && write_all(file.fd(), value) && file.close_now() &&
+      renameat(in->fd(), temp.c_str(), in->fd(), name.c_str()) == 0)
     return "";
   const int error = errno;
-  unlink(temp.c_str());
+  unlinkat(in->fd(), temp.c_str(), 0);
   return text("cannot write ", path_of(name), ": ", std::strerror(error));
 }
 
@@ -212,6 +248,32 @@ void DiskCache::put(std::string_view key_material, std::span<const uint8_t> valu
   evict_if_full(bytes);
 }
 
+std::optional<std::string> DiskCache::read_lines(const std::string& name) {
+  constexpr off_t longest = off_t{1} << 28;
+  if (!usable()) return std::nullopt;
+  File file(folder()->open_to_read(name));
+  struct stat info {};
+  if (!file.is_open() || fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode) || !is_own(info) ||
+      info.st_size > longest)
+    return std::nullopt;
+  std::string lines(static_cast<size_t>(info.st_size), '\0');
+  if (!read_all(file.fd(), lines.data(), lines.size())) return std::nullopt;
+  return lines;
+}
+
+std::string DiskCache::add_lines(const std::string& name, std::string_view lines) {
+  if (!usable()) return "";
+  File file(open_to_write(name, O_APPEND));
+  struct stat info {};
+  if (!file.is_open() || fstat(file.fd(), &info) != 0)
+    return text(path_of(name), ": ", std::strerror(errno));
+  if (!S_ISREG(info.st_mode) || !is_own(info))
+    return text(path_of(name), " is not a file that only this user can write");
+  const ssize_t written = write(file.fd(), lines.data(), lines.size());
+  if (written == static_cast<ssize_t>(lines.size())) return "";
+  return text(path_of(name), ": ", std::strerror(written < 0 ? errno : ENOSPC));
+}
+
 void DiskCache::count_failed_write(const std::string& why) {
   std::lock_guard lock(mutex_);
   if (counts_.failed_writes++ == 0) warn(text("compile cache: ", why));
@@ -219,7 +281,8 @@ void DiskCache::count_failed_write(const std::string& why) {
 
 std::vector<DiskCache::Entry> DiskCache::list_entries() const {
   std::vector<Entry> entries;
-  DIR* folder = opendir(dir_.c_str());
+  const int fd = openat(folder_->fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
   if (!folder) return entries;
   const int64_t now = std::time(nullptr);
   while (const dirent* item = readdir(folder)) {
@@ -256,7 +319,7 @@ void DiskCache::evict_if_full(int64_t written) {
             [](const Entry& a, const Entry& b) { return a.used_ns < b.used_ns; });
   for (const Entry& entry : entries) {
     if (measured_bytes_ <= max_bytes_ / 4 * 3) break;
-    if (unlink(path_of(entry.name).c_str()) == 0) ++counts_.evicted;
+    if (unlinkat(folder_->fd(), entry.name.c_str(), 0) == 0) ++counts_.evicted;
     measured_bytes_ -= entry.bytes;  // gone either way: if not by us, by another process
   }
 }

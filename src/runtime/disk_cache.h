@@ -4,8 +4,13 @@
 // length, checksum, bytes. Files appear by rename and never change, so any number of processes may
 // share a folder, be killed at any moment, or have the folder removed under them. A bad entry is a
 // miss, never a wrong answer.
+//
+// What is cached is run, so only this user may have written it. The folder is opened once and held:
+// whatever its path leads to later, entries are reached through the open folder, never through
+// links, and one that belongs to another user or that others may write is a bad entry.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -24,10 +29,9 @@ class DiskCache {
     int64_t hits = 0, misses = 0, writes = 0, corrupt = 0, evicted = 0, failed_writes = 0;
   };
 
-  // Makes the folder (mode 0700) if it is missing. Because its contents are executed, a folder that
-  // belongs to another user, or that others may write, is refused. A refused or unusable folder
-  // means no cache: get always misses, put does nothing, one warning goes to stderr. An empty dir
-  // means no cache and no warning.
+  // Makes the folder (mode 0700) if it is missing. A folder that belongs to another user, or that
+  // others may write, is refused. A refused or unusable folder means no cache: get always misses,
+  // put does nothing, one warning goes to stderr. An empty dir means no cache and no warning.
   explicit DiskCache(std::string dir = default_cache_dir(), int64_t max_bytes = int64_t{1} << 30);
 
   // The bytes put under the same key material, or nothing. The material must hold everything the
@@ -41,6 +45,11 @@ class DiskCache {
   // folder may pass the limit by n/8 of it for a while.
   void put(std::string_view key_material, std::span<const uint8_t> value);
 
+  // A file of lines that lies in the folder under this name: all of it, or nothing; and lines added
+  // at its end in one write. Returns what went wrong, or "".
+  std::optional<std::string> read_lines(const std::string& name);
+  std::string add_lines(const std::string& name, std::string_view lines);
+
   bool usable() const { return why_not_.empty(); }
   const std::string& why_not() const { return why_not_; }  // empty when usable
   const std::string& dir() const { return dir_; }
@@ -49,11 +58,14 @@ class DiskCache {
 
  private:
   struct Entry;
-  std::string prepare_dir() const;
+  class Folder;
+  std::string open_folder();  // what is wrong with it, or ""
+  std::shared_ptr<const Folder> folder() const;
+  int open_to_write(const std::string& name, int flags);  // makes the folder again if it is gone
   std::string path_of(const std::string& name) const { return dir_ + "/" + name; }
   void set_aside(const std::string& name);
   std::string write_file(const std::string& name, std::span<const uint8_t> header,
-                         std::span<const uint8_t> value) const;
+                         std::span<const uint8_t> value);
   void count_failed_write(const std::string& why);
   std::vector<Entry> list_entries() const;
   void evict_if_full(int64_t written);
@@ -62,6 +74,7 @@ class DiskCache {
   int64_t max_bytes_;
   std::string why_not_;
   mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const Folder> folder_;
   Counts counts_;
   int64_t unscanned_bytes_ = -1;  // written since the folder was last measured; -1: never measured
   int64_t measured_bytes_ = 0;

@@ -218,6 +218,81 @@ TEST_SUITE("disk_cache") {
     CHECK(!cache.get("key"));
   }
 
+  TEST_CASE("entries and folders of others are not believed") {
+    QuietStderr quiet;
+    TempDir dir;
+    const auto value = bytes_for(1, 100);
+    for (const mode_t mode : {0620, 0602, 0666, 0777}) {
+      DiskCache cache(dir.path + "/a");
+      cache.put("key", value);
+      const std::string path = files_in(dir.path + "/a")[0];
+      REQUIRE(chmod(path.c_str(), mode) == 0);
+      CHECK(!cache.get("key"));
+      CHECK(cache.counts().corrupt == 1);
+      fs::remove(path + ".corrupt");
+    }
+    DiskCache cache(dir.path + "/a");
+    REQUIRE(cache.add_lines("lines", "one\n") == "");
+    REQUIRE(cache.add_lines("lines", "two\n") == "");
+    CHECK(cache.read_lines("lines").value() == "one\ntwo\n");
+    const std::string lines = dir.path + "/a/lines";
+    REQUIRE(chmod(lines.c_str(), 0666) == 0);
+    CHECK(!cache.read_lines("lines"));
+    CHECK(cache.add_lines("lines", "three\n") != "");
+    fs::remove(lines);
+    std::ofstream(dir.path + "/victim") << "kept";
+    fs::create_symlink(dir.path + "/victim", lines);
+    CHECK(!cache.read_lines("lines"));
+    CHECK(cache.add_lines("lines", "three\n") != "");
+    CHECK(fs::file_size(dir.path + "/victim") == 4);
+    if (geteuid() != 0) return;
+    cache.put("key", value);
+    for (const auto& file : files_in(dir.path + "/a"))
+      REQUIRE(lchown(file.c_str(), 12345, 12345) == 0);
+    CHECK(!cache.get("key"));
+    REQUIRE(chown((dir.path + "/a").c_str(), 12345, 12345) == 0);
+    CHECK(DiskCache(dir.path + "/a").why_not().find("another user") != std::string::npos);
+  }
+
+  // Another user who may write a folder above exchanges it, again and again, for one with entries
+  // of his own. What was opened is what is read and written.
+  TEST_CASE("a folder whose path is made to lead elsewhere") {
+    QuietStderr quiet;
+    TempDir dir;
+    const std::string mine = dir.path + "/mine", his = dir.path + "/his", link = dir.path + "/link";
+    const auto good = bytes_for(1, 100), evil = bytes_for(2, 100);
+    fs::create_directory(mine);
+    fs::create_directory(his);
+    fs::permissions(mine, fs::perms::owner_all);
+    fs::permissions(his, fs::perms::owner_all);
+    for (int i = 0; i < 20; ++i) DiskCache(his).put(std::to_string(i), evil);
+    fs::create_symlink(mine, link);
+    DiskCache cache(link);
+    REQUIRE(cache.usable());
+    std::atomic<bool> stop{false};
+    std::thread swapper([&] {
+      for (bool to_his = true; !stop; to_his = !to_his) {
+        fs::create_symlink(to_his ? his : mine, dir.path + "/next");
+        fs::rename(dir.path + "/next", link);
+      }
+    });
+    int wrong = 0, hits = 0;
+    for (int i = 0; i < 2000; ++i) {
+      const std::string key = std::to_string(i % 20);
+      const auto found = cache.get(key);
+      wrong += found && *found != good;
+      hits += found.has_value();
+      if (!found) cache.put(key, good);
+    }
+    stop = true;
+    swapper.join();
+    CHECK(wrong == 0);
+    CHECK(hits >= 1980);
+    for (const auto& file : files_in(his)) CHECK(fs::file_size(file) == 188);
+    CHECK(files_in(mine).size() == 20);
+    CHECK(DiskCache(his).get("3").value() == evil);
+  }
+
   TEST_CASE("default folder follows the environment") {
     const char* xdg = std::getenv("XDG_CACHE_HOME");
     const std::string before = xdg ? xdg : "";

@@ -1,11 +1,15 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <mote/mote.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <random>
 
 using namespace mote;
 
@@ -98,6 +102,79 @@ TEST_CASE("from_file unmaps at the last use") {
   moved.realize();
   CHECK(!is_mapped(file.path()));
   CHECK(moved.to_vector<int>() == std::vector<int>{7, 8, 9});
+}
+
+// Cut at any byte, by name, through another name or after the name is gone: what is left can be
+// read, what is not is an error, before anything runs.
+TEST_CASE("a file that is cut short after it was opened is an error") {
+  const char* scale = std::getenv("MOTE_TEST_SCALE");
+  const int runs = std::max(1, static_cast<int>(60 * (scale ? std::atof(scale) : 1)));
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::vector<float> values(3000);
+  std::iota(values.begin(), values.end(), 1.f);
+  int errors = 0;
+  for (int i = 0; i < runs; ++i) {
+    TempFile file(bytes_of(values));
+    Tensor t = from_file(file.path(), float32, {3000});
+    const int64_t size = static_cast<int64_t>(random() % 12001);
+    const int64_t rows = 1 + static_cast<int64_t>(random() % 3000);
+    const int fd = ::open(file.path().c_str(), O_RDWR);
+    if (random() % 3 == 0) ::unlink(file.path().c_str());
+    REQUIRE(::ftruncate(fd, size) == 0);
+    ::close(fd);
+    Tensor part = t(Slice(0, rows));
+    auto read = [&]() -> std::vector<float> {
+      switch (random() % 4) {
+        case 0: return part.to_vector<float>();
+        case 1: return part.to("CPU").to_vector<float>();
+        case 2: return part.to("INTERP").to_vector<float>();
+        default: return (part.to("CPU") * 1).to_vector<float>();
+      }
+    };
+    CAPTURE(size);
+    CAPTURE(rows);
+    try {
+      const std::vector<float> got = read();
+      CHECK(rows * 4 <= size);
+      CHECK(std::equal(got.begin(), got.end(), values.begin()));
+    } catch (const Error& e) {
+      ++errors;
+      CHECK(e.kind() == ErrorKind::Device);
+      CHECK(std::string(e.what()).find("was cut short after it was opened") != std::string::npos);
+      CHECK(size < 12000);
+    }
+  }
+  MESSAGE("seed ", seed, ", ", runs, " files, ", errors, " errors");
+}
+
+TEST_CASE("a captured function sees that a file was cut short") {
+  TempFile file(bytes_of<float>({1, 2, 3, 4}));
+  Tensor t = from_file(file.path(), float32, {4});
+  Tensor w = zeros({4}).realize();
+  auto f = jit([&] {
+    w.assign(t.to("CPU") + w);
+    return w.sum();
+  });
+  for (int i = 1; i < 4; ++i) CHECK(f().item<float>() == 10 * i);
+  REQUIRE(::truncate(file.path().c_str(), 8) == 0);
+  CHECK_THROWS_WITH_AS(f(), doctest::Contains("was cut short"), Error);
+  CHECK(w.to_vector<float>() == std::vector<float>{3, 6, 9, 12});
+}
+
+TEST_CASE("a file that is mapped many times is open once") {
+  TempFile file(bytes_of<float>({1, 2, 3, 4}));
+  auto open_files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = open_files();
+  {
+    std::vector<Tensor> all;
+    for (int i = 0; i < 100; ++i) all.push_back(from_file(file.path(), float32, {4}));
+    CHECK(open_files() == before + 1);
+  }
+  CHECK(open_files() == before);
 }
 
 TEST_CASE("from_file at offsets that are not aligned") {

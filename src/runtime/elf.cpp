@@ -1,11 +1,9 @@
 #include "runtime/elf.h"
 
 #include <elf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -54,7 +52,7 @@ struct Section {
   Elf64_Shdr header{};
   bool loaded = false;
   Group group = Code;
-  uint64_t offset = 0;  // in the mapping
+  uint64_t offset = 0;  // in the block
   uint8_t* memory = nullptr;
 };
 
@@ -73,10 +71,10 @@ struct Loader {
   std::vector<Section> sections{};
   std::vector<Symbol> symbols{};
   int stubs = 0, slots = 0;
-  bool low = false;                      // an absolute 32-bit relocation occurs
-  uint64_t group_end[group_count] = {};  // page-aligned ends of the groups in the mapping
+  bool low = false;               // an absolute 32-bit relocation occurs
+  uint64_t fixed = 0, total = 0;  // whole pages: of code and constants, of all
   uint64_t stubs_at = 0, slots_at = 0;
-  uint8_t* base = nullptr;
+  CodeBlock block{};
 
   void read_header();
   void read_symbols();
@@ -85,11 +83,9 @@ struct Loader {
   void for_each_relocation(Visit visit);
   void count_stubs_and_slots();
   void lay_out();
-  void map_and_copy();
+  void copy();
   void resolve(const SymbolLookup& lookup);
   void apply();
-  void protect();
-  uint64_t total() const { return group_end[Data]; }
 };
 
 void Loader::read_header() {
@@ -202,6 +198,7 @@ void Loader::count_stubs_and_slots() {
 uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 void Loader::lay_out() {
+  constexpr uint64_t cache_line = 64;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t at = 0;
   for (int group = 0; group < group_count; ++group) {
@@ -219,22 +216,17 @@ void Loader::lay_out() {
       slots_at = align_up(at, 8);
       at = slots_at + static_cast<uint64_t>(slots) * 8;
     }
-    group_end[group] = at = align_up(at, page);
+    at = align_up(at, group == Code ? cache_line : page);
+    if (group == Constants) fixed = at;
   }
+  total = at;
 }
 
-void Loader::map_and_copy() {
-  if (total() == 0) return;
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-#ifdef MAP_32BIT
-  if (low) flags |= MAP_32BIT;
-#endif
-  void* memory = mmap(nullptr, total(), PROT_READ | PROT_WRITE, flags, -1, 0);
-  need(memory != MAP_FAILED, "cannot map ", total(), " bytes for code: ", std::strerror(errno));
-  base = static_cast<uint8_t*>(memory);
+void Loader::copy() {
+  block = CodeBlock(total, low);
   for (Section& section : sections) {
     if (!section.loaded) continue;
-    section.memory = base + section.offset;
+    section.memory = block.data() + section.offset;
     if (section.header.sh_type == SHT_PROGBITS)
       std::memcpy(section.memory, object.all.data() + section.header.sh_offset,
                   section.header.sh_size);
@@ -276,11 +268,11 @@ void Loader::apply() {
     need(target != 0 || symbol.entry.st_shndx == SHN_ABS,
          "relocation to a symbol that is not loaded: ", symbol.name);
     if (reach == Reach::GotSlot) {
-      uint8_t* slot = base + slots_at + static_cast<uint64_t>(symbol.slot) * 8;
+      uint8_t* slot = block.data() + slots_at + static_cast<uint64_t>(symbol.slot) * 8;
       std::memcpy(slot, &target, sizeof target);
       target = reinterpret_cast<uint64_t>(slot);
     } else if (reach == Reach::Call && symbol.stub >= 0) {
-      uint8_t* stub = base + stubs_at + static_cast<uint64_t>(symbol.stub) * stub_bytes;
+      uint8_t* stub = block.data() + stubs_at + static_cast<uint64_t>(symbol.stub) * stub_bytes;
       write_stub(machine, stub, target);
       target = reinterpret_cast<uint64_t>(stub);
     }
@@ -289,53 +281,25 @@ void Loader::apply() {
   });
 }
 
-void Loader::protect() {
-  constexpr int protection[group_count] = {PROT_READ | PROT_EXEC, PROT_READ,
-                                           PROT_READ | PROT_WRITE};
-  uint64_t at = 0;
-  for (int group = 0; group < group_count; at = group_end[group++]) {
-    if (group_end[group] == at) continue;
-    need(mprotect(base + at, group_end[group] - at, protection[group]) == 0,
-         "cannot make code executable: ", std::strerror(errno));
-  }
-  if (base)
-    __builtin___clear_cache(reinterpret_cast<char*>(base), reinterpret_cast<char*>(base + total()));
-}
-
 }  // namespace
 
 LoadedObject::LoadedObject(std::span<const uint8_t> object, const SymbolLookup& lookup,
-                           ElfMachine machine)
-    : LoadedObject() {  // complete from here on: if a later step throws, the destructor unmaps
+                           ElfMachine machine) {
   Loader loader{{object}, machine};
   loader.read_header();
   loader.read_symbols();
   loader.choose_sections();
   loader.count_stubs_and_slots();
   loader.lay_out();
-  loader.map_and_copy();
-  base_ = loader.base;
-  bytes_ = loader.total();
+  loader.copy();
   loader.resolve(lookup);
   loader.apply();
-  loader.protect();
+  loader.block.seal(loader.fixed);
+  block_ = std::move(loader.block);
   for (const Symbol& symbol : loader.symbols)
     if (symbol.entry.st_shndx != SHN_UNDEF && symbol.address != 0 &&
         ELF64_ST_BIND(symbol.entry.st_info) != STB_LOCAL)
       symbols_.emplace(symbol.name, reinterpret_cast<void*>(symbol.address));
-}
-
-LoadedObject::~LoadedObject() {
-  if (base_) munmap(base_, bytes_);
-}
-
-LoadedObject::LoadedObject(LoadedObject&& other) noexcept { *this = std::move(other); }
-
-LoadedObject& LoadedObject::operator=(LoadedObject&& other) noexcept {
-  std::swap(base_, other.base_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(symbols_, other.symbols_);
-  return *this;
 }
 
 void* LoadedObject::symbol(std::string_view name) const {

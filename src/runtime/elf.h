@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/code_memory.h"
+
 namespace mote {
 
 enum class ElfMachine : uint16_t { X86_64 = 62, AArch64 = 183 };
@@ -29,18 +31,15 @@ void* c_library_symbol(std::string_view name);
 
 class LoadedObject {
  public:
-  // Copies the object's sections to fresh pages, resolves its relocations, then write-protects code
-  // and constants (no page is ever writable and executable at once). Throws Error(Device) that says
-  // what is wrong if the object is damaged, is for another machine, needs an unknown symbol or
+  // Copies the object's sections to memory for code, resolves its relocations, then write-protects
+  // code and constants (no page is ever writable and executable at once). Throws Error(Device) that
+  // says what is wrong if the object is damaged, is for another machine, needs an unknown symbol or
   // something not supported: thread-local data, constructors, common symbols, ifuncs. No input,
   // however damaged, makes loading crash; what the code then does is the compiler's word. `machine`
   // other than the host's serves tests: such an object may be looked at but not run.
   explicit LoadedObject(std::span<const uint8_t> object,
                         const SymbolLookup& lookup = c_library_symbol,
                         ElfMachine machine = host_machine);
-  ~LoadedObject();
-  LoadedObject(LoadedObject&& other) noexcept;
-  LoadedObject& operator=(LoadedObject&& other) noexcept;
 
   // The address of a global symbol the object defines; throws Error(Device) if it does not. Valid
   // until *this is destroyed. Threads: any number may call it, and the loaded code, at once.
@@ -51,13 +50,10 @@ class LoadedObject {
     return reinterpret_cast<Function*>(symbol(name));
   }
 
-  size_t mapped_bytes() const { return bytes_; }
+  size_t mapped_bytes() const { return block_.size(); }
 
  private:
-  LoadedObject() = default;
-
-  uint8_t* base_ = nullptr;
-  size_t bytes_ = 0;
+  CodeBlock block_;
   std::map<std::string, void*, std::less<>> symbols_;
 };
 

@@ -4,7 +4,9 @@
 #include <elf.h>
 
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -119,9 +121,50 @@ bool survives(const std::vector<uint8_t>& bytes) {
   return true;
 }
 
+// The maps of this process; none may be writable and executable.
+size_t count_maps() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line); ++count)
+    CHECK(line.find(" rwx") == std::string::npos);
+  return count;
+}
+
+// Objects that stay loaded, a part of which is replaced: the maps do not grow with them.
+void load_many(size_t count) {
+  const std::vector<uint8_t> bytes = TinyObject().bytes;
+  const size_t maps = count_maps(), regions = code_regions();
+  {
+    std::vector<std::optional<LoadedObject>> all;
+    for (size_t i = 0; i < count; ++i) all.emplace_back(load(bytes));
+    CHECK(count_maps() < maps + 64);
+    std::mt19937 random(7);
+    for (size_t i = 0; i < count; ++i) {
+      std::optional<LoadedObject>& one = all[random() % count];
+      if (one)
+        one.reset();
+      else
+        one.emplace(load(bytes));
+    }
+    CHECK(count_maps() < maps + 64);
+#if defined(__x86_64__)
+    for (const auto& one : all)
+      if (one) REQUIRE(one->function<int()>("answer")() + one->function<int()>("call")() == 1276);
+#endif
+  }
+  CHECK(code_regions() == regions);
+  MESSAGE(count, " objects loaded at once, ", count, " times replaced or unloaded");
+}
+
 }  // namespace
 
 TEST_SUITE("elf") {
+  TEST_CASE("objects that are loaded share few memory maps") { load_many(5'000); }
+
+  TEST_CASE("more objects than a process has memory maps" * doctest::test_suite("soak")) {
+    load_many(70'000);
+  }
+
   TEST_CASE("a good object runs, moves and unloads") {
     LoadedObject object = load(TinyObject().bytes);
     CHECK(object.mapped_bytes() > 0);

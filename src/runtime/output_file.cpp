@@ -1,4 +1,4 @@
-#include "io/output_file.h"
+#include "runtime/output_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -6,13 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "ir/provenance.h"
 
 namespace mote {
@@ -26,14 +29,74 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// "folder/.name.saving-": what all temporary files for a path begin with.
+// "folder/.name.saving-": what all temporary files for a path begin with. A long name is cut, at
+// the beginning of a character, so that what follows it fits.
 std::string temporary_prefix(const std::string& path) {
+  constexpr size_t longest = 200;
   const size_t slash = path.rfind('/');
   const size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + ".saving-";
+  size_t length = std::min(path.size() - name, longest);
+  while (name + length < path.size() && (path[name + length] & 0xc0) == 0x80) --length;
+  return path.substr(0, name) + "." + path.substr(name, length) + ".saving-";
 }
 
-// A link may lead to a file that is not there yet.
+enum class Lock { Ours, Others, None };
+
+// None: the file system has no locks, as some that are reached over a network.
+Lock try_lock(int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return Lock::Ours;
+  return errno == EWOULDBLOCK ? Lock::Others : Lock::None;
+}
+
+// A writer holds a lock on its temporary file, so one that can be locked has lost its writer. Where
+// there are no locks, one that was not written to for an hour has.
+bool is_abandoned(int fd) {
+  constexpr time_t long_ago = 3600;
+  struct stat info;
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const Lock lock = try_lock(fd);
+  return lock == Lock::Ours || (lock == Lock::None && info.st_mtime + long_ago < ::time(nullptr));
+}
+
+void remove_abandoned(const std::string& prefix) {
+  const std::string folder = folder_of(prefix), start = prefix.substr(prefix.rfind('/') + 1);
+  DIR* listing = ::opendir(folder.c_str());
+  if (!listing) return;
+  while (const dirent* entry = ::readdir(listing)) {
+    if (std::strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
+    // Network file systems lock only what may be written.
+    const int fd =
+        ::openat(::dirfd(listing), entry->d_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (is_abandoned(fd)) ::unlinkat(::dirfd(listing), entry->d_name, 0);
+    ::close(fd);
+  }
+  ::closedir(listing);
+}
+
+// Locked, and still there once it is: a cleaner may have had it between its making and the lock.
+int make_temporary(const std::string& prefix, std::string& path) {
+  static std::atomic<unsigned> made{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    path = text(prefix, ::getpid(), "-", made++);
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return fd;
+    const Lock lock = try_lock(fd);
+    struct stat info;
+    if (lock == Lock::None) return fd;
+    if (lock == Lock::Ours && ::fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    ::close(fd);  // whoever has the lock removes it
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+// Whether a file could not be flushed for lack of the means, which is no reason to fail.
+bool cannot_flush() { return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP; }
+
+}  // namespace
+
 std::string behind_links(std::string path) {
   constexpr int most = 40;  // as the system
   for (int i = 0; i < most; ++i) {
@@ -46,41 +109,6 @@ std::string behind_links(std::string path) {
   return path;
 }
 
-// A writer holds a lock on its temporary file, so one that can be locked has lost its writer.
-void remove_abandoned(const std::string& prefix) {
-  const std::string folder = folder_of(prefix), start = prefix.substr(prefix.rfind('/') + 1);
-  DIR* listing = ::opendir(folder.c_str());
-  if (!listing) return;
-  while (const dirent* entry = ::readdir(listing)) {
-    if (std::strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
-    const std::string path = folder + "/" + entry->d_name;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
-    ::close(fd);
-  }
-  ::closedir(listing);
-}
-
-// Locked, and still there once it is: a cleaner may have had it between its making and the lock.
-int make_temporary(const std::string& prefix, std::string& path) {
-  static std::atomic<unsigned> made{0};
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    path = text(prefix, ::getpid(), "-", made++);
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST) return fd;
-    struct stat info;
-    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 &&
-        info.st_nlink > 0)
-      return fd;
-    if (fd >= 0) ::close(fd);
-  }
-  errno = EEXIST;
-  return -1;
-}
-
-}  // namespace
-
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_links(path)) {
   struct stat old;
   const bool replaces = ::stat(path.c_str(), &old) == 0;
@@ -88,7 +116,10 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_li
   if (replaces && S_ISDIR(old.st_mode)) errno = EISDIR, fail_with("write");
   // A device or a pipe would be replaced by a file.
   if (replaces && !S_ISREG(old.st_mode))
-    fail(ErrorKind::Device, text("[", current_method(), "] ", path_, " is not a regular file"));
+    fail(ErrorKind::Device,
+         text("[", current_method(), "] ", printable(path_), " is not a regular file"));
+  // Replacing would get around the file's own mode.
+  if (replaces && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail_with("write");
   const std::string prefix = temporary_prefix(target_);
   remove_abandoned(prefix);
   fd_ = make_temporary(prefix, temporary_);
@@ -96,7 +127,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_li
     temporary_.clear();
     fail_with("create a file beside");
   }
-  if (replaces) ::fchmod(fd_, old.st_mode & 07777);
+  if (replaces) ::fchmod(fd_, old.st_mode & 0777);
 }
 
 OutputFile::~OutputFile() {
@@ -106,8 +137,8 @@ OutputFile::~OutputFile() {
 
 void OutputFile::fail_with(const char* what) const {
   const int reason = errno;
-  fail(ErrorKind::Device,
-       text("[", current_method(), "] cannot ", what, " ", path_, ": ", std::strerror(reason)));
+  fail(ErrorKind::Device, text("[", current_method(), "] cannot ", what, " ", printable(path_),
+                               ": ", std::strerror(reason)));
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -144,14 +175,16 @@ void OutputFile::flush() {
 // The folder is flushed too: else a power cut could forget the rename.
 void OutputFile::commit() {
   flush();
-  if (::fsync(fd_) != 0) fail_with("write");
+  if (::fsync(fd_) != 0 && !cannot_flush()) fail_with("write");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with("replace");
   temporary_.clear();
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;  // a folder that may be written but not read
-  const int failed = ::fsync(folder);
+  const bool failed = ::fsync(folder) != 0 && !cannot_flush();
+  const int reason = errno;
   ::close(folder);
-  if (failed && errno != EINVAL) fail_with("write the folder of");
+  errno = reason;
+  if (failed) fail_with("write the folder of");
 }
 
 }  // namespace mote
