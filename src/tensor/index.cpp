@@ -136,10 +136,24 @@ struct Folded {
   size_t before;               // where the indices' axes stand among the others
 };
 
+// Where the indices' axes stand among the others: where the indices stand if they are neighbours,
+// else first. An index without axes counts as a number: its axis is gone before.
+size_t place_among_others(const Indexed& r) {
+  std::vector<int64_t> real;
+  int64_t gone = 0;
+  for (size_t i = 0; i < r.axes.size(); ++i) {
+    bool number = r.positions[i].dim() == 0;
+    if (!number) real.push_back(r.axes[i] - gone);
+    gone += number;
+  }
+  if (real.empty()) return 0;
+  bool adjacent = real.back() - real[0] + 1 == static_cast<int64_t>(real.size());
+  return adjacent ? static_cast<size_t>(real[0]) : 0;
+}
+
 Folded fold_axes(const Indexed& r) {
   Folded f;
-  bool adjacent = r.axes.back() - r.axes[0] + 1 == static_cast<int64_t>(r.axes.size());
-  f.before = adjacent ? static_cast<size_t>(r.axes[0]) : 0;
+  f.before = place_among_others(r);
   for (int64_t i = 0; i < r.view.dim(); ++i)
     if (!std::count(r.axes.begin(), r.axes.end(), i)) f.order.push_back(i);
   f.order.insert(f.order.end(), r.axes.begin(), r.axes.end());

@@ -15,8 +15,8 @@ struct Axis {
   double scale;  // input steps per output step, before align_corners
 };
 
-Tensor output_positions(const Axis& a, const Tensor& x) {
-  return iota_tensor(a.to, DType::f64, x.impl()->device);
+Tensor output_positions(const Axis& a, const Tensor& x, DType dtype = DType::f64) {
+  return iota_tensor(a.to, dtype, x.impl()->device);
 }
 
 Tensor read(const Tensor& x, const Axis& a, const Tensor& at) {
@@ -30,9 +30,16 @@ Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
   return weight.reshape(shape).to(x.dtype());
 }
 
+// In f32, as PyTorch computes it: which element is the nearest depends on the rounding. Of pictures
+// with one channel it takes the sizes' ratio for the factor where that is 1 or 2.
 Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
-  Tensor at = ((output_positions(a, x) + (exact ? 0.5 : 0.0)) * a.scale).floor();
-  return read(x, a, at);
+  auto scale = static_cast<double>(static_cast<float>(a.scale));
+  if (exact) return read(x, a, ((output_positions(a, x) + 0.5) * scale).to_float().floor());
+  if (x.dim() > 3 && x.size(1) == 1) {
+    if (a.to == a.from) return x;
+    if (a.to == 2 * a.from) scale = 0.5;
+  }
+  return read(x, a, (output_positions(a, x, DType::f32) * scale).floor());
 }
 
 // Where output centres fall on the input.
@@ -44,6 +51,7 @@ Tensor centres(const Axis& a, const Tensor& x, bool align_corners) {
 }
 
 Tensor linear_axis(const Tensor& x, const Axis& a, bool align_corners) {
+  if (a.to == a.from) return x;
   Tensor at = centres(a, x, align_corners).clamp_min(0), below = at.floor();
   Tensor part = along(at - below, a, x);
   return read(x, a, below) * (1 - part) + read(x, a, below + 1) * part;

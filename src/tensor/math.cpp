@@ -186,8 +186,7 @@ Tensor fmod_wide(const Tensor& a, const Tensor& b) {
 }
 
 DType common_dtype(const Operand& a, const Operand& b) {
-  Operand both[] = {a, b};
-  DType d = result_dtype(both);
+  DType d = result_type(a, b);
   return d == DType::boolean ? DType::i64 : d;
 }
 
@@ -231,7 +230,7 @@ MOTE_RESULT(cos, curve(Op::Cos, *this))
 MOTE_RESULT(tanh, curve(Op::Tanh, *this))
 MOTE_RESULT(erf, curve(Op::Erf, *this))
 MOTE_RESULT(positive, unchanged(*this))
-MOTE_RESULT(square, mul(*this))
+MOTE_RESULT(square, dtype() == DType::boolean ? to_long() : mul(*this))
 MOTE_RESULT(reciprocal, 1.0 / *this)
 MOTE_RESULT(deg2rad, *this * (std::numbers::pi / 180))
 MOTE_RESULT(rad2deg, *this * (180 / std::numbers::pi))
@@ -258,9 +257,11 @@ MOTE_RESULT(erfc, composed(*this, true, erfc_wide, Given::Erfc))
 
 Tensor Tensor::round(int decimals, Loc w) const {
   Call call("round", w);
+  if (!is_floating_point() && decimals >= 0) return round();
   double scale = std::pow(10.0, std::abs(decimals));
   if (decimals >= 0) return (*this * scale).round() / scale;
-  return (*this / scale).round() * scale;
+  Tensor x = is_floating_point() ? *this : to_double();
+  return ((x / scale).round() * scale).to(dtype());
 }
 Tensor Tensor::frac(Loc w) const {
   Call call("frac", w);
@@ -326,6 +327,7 @@ Tensor Tensor::isfinite(Loc w) const {
 }
 Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan, Loc w) const {
   Call call("isclose", w);
+  if (dtype() == DType::boolean && other.dtype() == DType::boolean) return eq(other);
   Tensor near = (*this - other).abs() <= other.abs() * rtol + atol;
   Tensor close = eq(other) | (near & other.isfinite());
   return equal_nan ? close | (isnan() & other.isnan()) : close;
@@ -427,18 +429,18 @@ Tensor xlogy(Operand a, Operand b, Loc w) {
 
 Tensor heaviside(Operand a, Operand b, Loc w) {
   Call call("heaviside", w);
-  auto [x, values] = as_tensors(a, b, common_dtype(a, b));
+  auto [x, values] = as_tensors(a, b, result_type(a, b));
   return mote::where(x.eq(0), values, (x > 0).to(x.dtype()));
 }
 
 Tensor fmax(Operand a, Operand b, Loc w) {
   Call call("fmax", w);
-  auto [x, y] = as_tensors(a, b, common_dtype(a, b));
+  auto [x, y] = as_tensors(a, b, result_type(a, b));
   return where((x >= y) | y.isnan(), x, y);  // of equal ones the first has the derivative
 }
 Tensor fmin(Operand a, Operand b, Loc w) {
   Call call("fmin", w);
-  auto [x, y] = as_tensors(a, b, common_dtype(a, b));
+  auto [x, y] = as_tensors(a, b, result_type(a, b));
   return where((x <= y) | y.isnan(), x, y);
 }
 

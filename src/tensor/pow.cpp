@@ -75,7 +75,7 @@ Tensor pow(Operand a, Operand b, Loc w) {
   expect(a.tensor || b.tensor, "needs a tensor");
   Operand both[] = {a, b};
   DType d = result_dtype(both);
-  if (d == DType::boolean) d = DType::i64;
+  if (d == DType::boolean && b.tensor) d = DType::i64;
   const Tensor& like = a.tensor ? *a.tensor : *b.tensor;
   Tensor x = to_tensor(a, like, d);
   if (!b.tensor)

@@ -184,8 +184,8 @@ Tensor Tensor::bernoulli(Loc where) const {
 Tensor Tensor::dropout(double p, bool training, Loc where) const {
   Call call("dropout", where);
   expect(p >= 0 && p <= 1, "needs a probability between 0 and 1, got ", p);
-  expect(is_floating_point(), "needs a float tensor, got ", dtype());
   if (!training || p == 0) return unchanged(*this);
+  expect(is_floating_point(), "needs a float tensor, got ", dtype());
   if (p == 1) return *this * 0;
   Tensor kept = rand(sizes(), {DType::f32, device()}) >= p;
   return mote::where(kept, *this * (1 / (1 - p)), 0);

@@ -71,6 +71,12 @@ ValuesIndices extremum_at(Op op, const Tensor& t, int64_t dim, bool keepdim) {
   return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }
 
+// PyTorch keeps bytes, which were its bools once.
+Tensor truths(Op op, const Tensor& t, const Axes& axes, bool keepdim) {
+  Tensor out = reduce_tensor(op, t.to_bool(), to_axes_or_all(axes, t.dim()), keepdim);
+  return t.dtype() == DType::u8 ? out.to(DType::u8) : out;
+}
+
 // In f64, as PyTorch: of data far from 0 an f32 holds no mean that is near enough.
 Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepdim) {
   expect_float(t);
@@ -189,11 +195,11 @@ Tensor Tensor::argmin(int64_t dim, bool keepdim, Loc where) const {
 
 Tensor Tensor::any(const Axes& axes, bool keepdim, Loc where) const {
   Call call("any", where);
-  return reduce_tensor(Op::Max, to_bool(), to_axes_or_all(axes, dim()), keepdim);
+  return truths(Op::Max, *this, axes, keepdim);
 }
 Tensor Tensor::all(const Axes& axes, bool keepdim, Loc where) const {
   Call call("all", where);
-  return reduce_tensor(Op::Min, to_bool(), to_axes_or_all(axes, dim()), keepdim);
+  return truths(Op::Min, *this, axes, keepdim);
 }
 Tensor Tensor::count_nonzero(const Axes& axes, Loc where) const {
   Call call("count_nonzero", where);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -219,6 +220,36 @@ TEST_SUITE("tensor views") {
       CHECK(least(s - part.begin) >= 1);
       CHECK(least(part.end - part.begin) >= 1);
       CHECK((part.end - part.begin).size <= 5);
+    }
+  }
+
+  TEST_CASE("a tensor without axes counts as a number among indices") {
+    std::mt19937 random(3);
+    auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    for (int trial = 0; trial < 300; ++trial) {
+      Tensor x = counting(2 * 3 * 4 * 2).reshape({2, 3, 4, 2});
+      std::vector<Index> numbers, tensors;
+      for (int axis = 0; axis < 4; ++axis) {
+        int64_t at = below(2);
+        if (below(6) == 0) numbers.emplace_back(None), tensors.emplace_back(None);
+        switch (below(3)) {
+          case 0:
+            numbers.emplace_back(at);
+            tensors.emplace_back(tensor(at, on_interp).to_long());
+            break;
+          case 1: {
+            Tensor list = from_data(std::vector<int64_t>{1, at, 0}, {3}, {DType::i64, "INTERP"});
+            numbers.emplace_back(list), tensors.emplace_back(list);
+            break;
+          }
+          default: numbers.emplace_back(Slice()), tensors.emplace_back(Slice());
+        }
+      }
+      Tensor want = x.index(numbers), got = x.index(tensors);
+      REQUIRE(got.shape() == want.shape());
+      CHECK(values(got) == values(want));
+      Tensor y = x.clone(), z = x.clone(), v = counting(want.numel()).reshape(want.shape()) + 100;
+      CHECK(values(y.set(numbers, v)) == values(z.set(tensors, v)));
     }
   }
 
