@@ -203,6 +203,7 @@ TEST_SUITE("lost work") {
       refused("train gpt --steps 5 --out saved --resume " + same + " --plot saved");
     }
     refused("train gpt --steps 5 --resume saved --out text.txt");  // the data of the checkpoint
+    refused("train gpt --steps 5 --resume saved --data saved");
     refused(train + "--data text.txt --out log >> log");
     refused(train + "--data text.txt >> text.txt");
     refused("info saved >> saved");
@@ -301,7 +302,7 @@ TEST_SUITE("lost work") {
 
   TEST_CASE("Ctrl-C while a finished run is judged leaves it") {
     Folder folder;
-    make_text(folder, 3'000'000);
+    make_text(folder, 1'500'000);
     for (const char* out : {"", "--out kept "}) {
       const std::string file = *out ? "kept" : "mote-gpt.safetensors";
       const Ran ran = in_folder(folder, "train gpt --data text.txt " + small + "--steps 20 " + out +
