@@ -120,6 +120,11 @@ std::vector<Bomb> bombs() {
        "the pickle makes far more of its bytes"},
       {"marks", {info, "FILE"}, pickle_zip(proto + repeated("(", 4 << 20)),
        "the pickle makes far more of its bytes"},
+      {"dicts of one list", {info, "FILE"},
+       make_torch(proto + pickle_global("collections", "OrderedDict") + "q" + '\0' + "0](" +
+                      repeated("K\1K\2\x86", 20000) + "e\x85q\1" "0(" +
+                      repeated(std::string("h\0h\1R", 5), 2000) + "t.", {}),
+       "the pickle makes far more of its bytes"},
       {"axes in safetensors", {info, "FILE"}, make_safetensors(axes, "x"),
        "the tensor 'w' has 100000 axes, more than 64"},
       {"axes in npy", {info, "FILE"}, make_npy(shape, "x", 2), "the array has 5000 axes"},
