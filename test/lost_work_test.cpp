@@ -91,7 +91,8 @@ std::vector<std::string> spellings(const Folder& folder, const std::string& name
 }
 
 const char* const preload =
-    "LD_PRELOAD=" MOTE_BINARY_DIR "/mote_file_trouble.so ASAN_OPTIONS=verify_asan_link_order=0 ";
+    "LD_PRELOAD=" MOTE_BINARY_DIR
+    "/mote_file_trouble.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 ";
 
 std::string trouble(const char* call, int number, int after = 0) {
   return std::string(preload) + "MOTE_TEST_TROUBLE='" + call + " " + std::to_string(number) + " " +
