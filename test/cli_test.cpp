@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <mote/io.h>
-#include <pty.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,26 +82,6 @@ class Child {
  private:
   pid_t pid_;
 };
-
-// What a program writes to a terminal of so many columns.
-std::string on_terminal(const std::string& arguments, uint16_t columns) {
-  int terminal = -1;
-  winsize size{.ws_row = 24, .ws_col = columns};
-  pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
-  REQUIRE(pid >= 0);
-  if (pid == 0) {
-    setenv("LC_ALL", "C.UTF-8", 1);
-    execl("/bin/sh", "sh", "-c", ("exec " MOTE_BINARY_DIR "/mote " + arguments).c_str(), nullptr);
-    _exit(127);
-  }
-  std::string out;
-  char part[4096];
-  for (ssize_t n; (n = read(terminal, part, sizeof part)) > 0;)
-    out.append(part, static_cast<size_t>(n));
-  close(terminal);
-  waitpid(pid, nullptr, 0);
-  return out;
-}
 
 // Kills training runs without warning at random moments. Every checkpoint found loads, runs go on
 // from it, and what they end with is what a run without kills ends with.

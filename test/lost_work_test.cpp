@@ -91,7 +91,8 @@ std::vector<std::string> spellings(const Folder& folder, const std::string& name
 }
 
 const char* const preload =
-    "LD_PRELOAD=" MOTE_BINARY_DIR "/mote_file_trouble.so ASAN_OPTIONS=verify_asan_link_order=0 ";
+    "LD_PRELOAD=" MOTE_BINARY_DIR
+    "/mote_file_trouble.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 ";
 
 std::string trouble(const char* call, int number, int after = 0) {
   return std::string(preload) + "MOTE_TEST_TROUBLE='" + call + " " + std::to_string(number) + " " +
@@ -203,6 +204,7 @@ TEST_SUITE("lost work") {
       refused("train gpt --steps 5 --out saved --resume " + same + " --plot saved");
     }
     refused("train gpt --steps 5 --resume saved --out text.txt");  // the data of the checkpoint
+    refused("train gpt --steps 5 --resume saved --data saved");
     refused(train + "--data text.txt --out log >> log");
     refused(train + "--data text.txt >> text.txt");
     refused("info saved >> saved");
@@ -301,7 +303,7 @@ TEST_SUITE("lost work") {
 
   TEST_CASE("Ctrl-C while a finished run is judged leaves it") {
     Folder folder;
-    make_text(folder, 3'000'000);
+    make_text(folder, 1'500'000);
     for (const char* out : {"", "--out kept "}) {
       const std::string file = *out ? "kept" : "mote-gpt.safetensors";
       const Ran ran = in_folder(folder, "train gpt --data text.txt " + small + "--steps 20 " + out +

@@ -1,8 +1,10 @@
 // Other programs run by tests, and folders that are gone with the test.
 #pragma once
 #include <doctest/doctest.h>
+#include <pty.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -30,6 +32,26 @@ inline Ran run(const std::string& command) {
 
 inline Ran run_mote(const std::string& arguments, const std::string& settings = "") {
   return run("env " + settings + " " MOTE_BINARY_DIR "/mote " + arguments);
+}
+
+// What a program writes to a terminal of so many columns.
+inline std::string on_terminal(const std::string& arguments, uint16_t columns = 100) {
+  int terminal = -1;
+  winsize size{.ws_row = 24, .ws_col = columns};
+  pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    setenv("LC_ALL", "C.UTF-8", 1);
+    execl("/bin/sh", "sh", "-c", ("exec " MOTE_BINARY_DIR "/mote " + arguments).c_str(), nullptr);
+    _exit(127);
+  }
+  std::string out;
+  char part[4096];
+  for (ssize_t n; (n = read(terminal, part, sizeof part)) > 0;)
+    out.append(part, static_cast<size_t>(n));
+  close(terminal);
+  waitpid(pid, nullptr, 0);
+  return out;
 }
 
 inline bool has(const Ran& ran, const std::string& what) {

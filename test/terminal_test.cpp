@@ -153,6 +153,31 @@ TEST_SUITE("terminal") {
               .starts_with("x\\x1b[31m\\xff"));
   }
 
+  // A model writes what it has learned: a terminal gets it escaped, a file as it is.
+  TEST_CASE("text of a model that has learned control characters") {
+    Folder folder;
+    std::string text;
+    while (text.size() < 8000) text += "a\033[31m\u202e\u0085\xc3\xbc\n\tb\r\n";
+    std::ofstream(folder / "text.txt") << text;
+    const std::string model = folder / "model", run_it = "run gpt --steps 60 --model " + model;
+    const Ran trained = run_mote(
+        "train gpt --layers 1 --heads 1 --width 8 --context 8 --batch 4 "
+        "--steps 30 --lr 0.05 --out " +
+        model + " --data " + folder / "text.txt");
+    REQUIRE(trained.status == 0);
+    auto shown = [](std::string s) {  // without the ends of lines of a terminal
+      std::erase(s, '\r');
+      return found_in(s);
+    };
+    CHECK(shown(trained.output) == "");
+    const std::string raw = run(MOTE_BINARY_DIR "/mote " + run_it + " 2>/dev/null").output;
+    CHECK(found_in(raw) != "");
+    const std::string seen = on_terminal(run_it);
+    CHECK(shown(seen) == "");
+    CHECK(seen.find("\\x1b") != seen.npos);
+    CHECK(seen.find("\u00fc") != seen.npos);
+  }
+
   TEST_CASE("nothing in a file or a name reaches a terminal as it is") {
     const int rounds = scaled(1);
     const unsigned seed = std::random_device{}();

@@ -161,7 +161,9 @@ static void run_shapes(int shapes) {
     CHECK((x * x).cumsum(0).max().item<float>() == static_cast<float>(n));
   }
   const uint64_t kernels = engine_counts().kernels_compiled - compiled;
+#if !defined(__SANITIZE_ADDRESS__)  // which has maps of its own
   CHECK(maps() < before + 40);
+#endif
   MESSAGE(shapes, " shapes, ", kernels, " kernels, ", maps() - before, " more memory maps");
 }
 

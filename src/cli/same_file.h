@@ -13,8 +13,8 @@ struct UsedPath {
 };
 
 // A User error where a path that is written is the same file as another one, or as the regular file
-// that stdout or stderr goes to. Paths are compared by what they lead to (device and inode; for what
-// is not there yet its folder and name), not by how they are spelled.
+// that stdout or stderr goes to. Paths are compared by what they lead to (device and inode; for
+// what is not there yet its folder and name), not by how they are spelled.
 void check_distinct_files(std::string_view command, std::span<const UsedPath> paths);
 
 }  // namespace mote

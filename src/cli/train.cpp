@@ -126,18 +126,15 @@ void check_files(const Words& words, const Metadata& saved) {
   std::string data = words.text("data");
   for (const auto& [name, value] : saved)
     if (name == "data" && data.empty()) data = value;
-  std::vector<UsedPath> read,
-      all = {
-          {"--out",  words.text("out"),  true},
-          {"--plot", words.text("plot"), true}
-  };
+  const std::string from = words.text("resume");
+  std::vector<UsedPath> all;
   if (!data.empty())
-    for (std::string& file : files_of(data)) read.push_back({"--data", std::move(file)});
-  all.insert(all.end(), read.begin(), read.end());
+    for (std::string& file : files_of(data)) all.push_back({"--data", std::move(file)});
+  all.push_back({"--plot", words.text("plot"), true});
+  all.push_back({words.has("out") ? "--out" : "--resume", words.text("out", from), true});
   check_distinct_files("train", all);
-  read.push_back({"--resume", words.text("resume")});
-  read.push_back({"--plot", words.text("plot"), true});
-  check_distinct_files("train", read);
+  all.back() = {"--resume", from};
+  check_distinct_files("train", all);
 }
 
 Checkpoint checkpoint_to_go_on_from(const Words& words) {
@@ -304,7 +301,7 @@ int finish(Run& run, Progress& progress) {
     print_outcome(run, progress, seconds, *outcome);
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    const std::string why = std::strerror(errno);
+    const std::string why = std::strerror(errno ? errno : EIO);
     if (run.out.empty()) keep(run);
     problem = text("[train] the output cannot be written: ", why,
                    run.out.empty() ? "" : "; the result is saved as ", run.out);

@@ -98,7 +98,7 @@ void Disk::check_readable(const void* data, int64_t bytes) const {
   const Mapping* mapping = find_mapping(m, at);
   if (!mapping || bytes == 0) return;  // memory that is no file: what was unpacked from one
   const int64_t end = mapping->offset + (at - mapping->start) + bytes;
-  struct stat info;
+  struct stat info {};
   if (::fstat(mapping->file->fd, &info) == 0 && info.st_size >= end) return;
   fail(ErrorKind::Device, text("[", current_method(), "] ", printable(mapping->file->path),
                                " was cut short after it was opened: it has ", info.st_size,
