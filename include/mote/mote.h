@@ -3,6 +3,7 @@
 // Including this costs at most half as much again as <string> and <vector> do
 // (test/package_test.cpp), so nothing here includes more of std than it must.
 #pragma once
+#include <mote/compiler.h>
 #include <mote/dtype.h>
 #include <mote/error.h>
 #include <mote/file.h>

@@ -1,17 +1,13 @@
 #include "base/error.h"
 
-#include <cstdio>
+#include "base/number.h"
 
 namespace mote {
 
 static std::string no_place() { return ""; }
 std::string (*error_place)() = no_place;
 
-void append(std::string& out, double v) {
-  char buf[32];
-  std::snprintf(buf, sizeof buf, "%.9g", v);
-  out += buf;
-}
+void append(std::string& out, double v) { out += general_text(v, 9); }
 
 void fail(ErrorKind kind, std::string what) { throw Error(kind, std::move(what) + error_place()); }
 

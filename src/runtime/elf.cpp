@@ -295,8 +295,8 @@ void Loader::protect() {
   uint64_t at = 0;
   for (int group = 0; group < group_count; at = group_end[group++]) {
     if (group_end[group] == at) continue;
-    need(mprotect(base + at, group_end[group] - at, protection[group]) == 0,
-         "cannot make code executable: ", std::strerror(errno));
+    const bool done = mprotect(base + at, group_end[group] - at, protection[group]) == 0;
+    need(done, "cannot make code executable: ", std::strerror(errno));
   }
   if (base)
     __builtin___clear_cache(reinterpret_cast<char*>(base), reinterpret_cast<char*>(base + total()));
@@ -354,7 +354,7 @@ void* LoadedObject::symbol(std::string_view name) const {
       {#name "f", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(::name##f))}
 
 void* c_library_symbol(std::string_view name) {
-  static const std::map<std::string_view, void*> table = {
+  static const auto& table = *new std::map<std::string_view, void*>{
       {"memcpy", reinterpret_cast<void*>(&::memcpy)},
       {"memset", reinterpret_cast<void*>(&::memset)},
       {"memmove", reinterpret_cast<void*>(&::memmove)},

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/flags.h"
+#include "base/lifetime.h"
 #include "ir/device_list.h"
 #include "ir/graph.h"
 #include "ir/provenance.h"
@@ -93,17 +94,17 @@ class Call {
  public:
   Call(const char* method, const Loc& where) : scope_(method, where) { ++depth; }
   ~Call() {
-    if (--depth == 0 && !pins.empty()) pins.clear();
+    if (Pins* p = PerThread<Pins>::if_made(); --depth == 0 && p && !p->empty()) p->clear();
   }
   static const Dim& keep(const Dim& d, Ref r) {  // r lives as long as the outermost call
-    pins.push_back(std::move(r));
+    PerThread<Pins>::get().push_back(std::move(r));
     return d;
   }
 
  private:
   CallScope scope_;
   static thread_local int depth;
-  static thread_local std::vector<Ref> pins;
+  using Pins = std::vector<Ref>;
 };
 
 // A User error that names the method the user called.
@@ -170,6 +171,8 @@ Tensor elementwise(Op op, std::initializer_list<Operand> operands, DType dtype);
 // A tensor of the operand: itself, or a rank-0 one on like's device.
 Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype = DType::none);
 Ref constant(DType dtype, const Number& n);
+// n.f of an integer was rounded in the caller's code, in whatever mode its thread is.
+double real(const Number& n);
 // Under CHECK=1 a divisor that is 0 anywhere is an error, where the division is one of integers.
 void check_divisor(const Operand& divisor, DType dtype);
 uint8_t device_from(const std::string& name);
