@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ void use_cmake(const std::string& folder, const std::string& mote_dir) {
 
 void use_pkg_config(const std::string& program, const std::string& pc_dir) {
   const std::string flags = "$(PKG_CONFIG_PATH=" + pc_dir + " pkg-config --cflags --libs mote)";
-  Ran built = run(MOTE_CXX " " MOTE_SOURCE_DIR "/test/consumer/main.cpp -o " + program + " " +
-                  flags);
+  Ran built = run(MOTE_CXX " -std=c++20 " MOTE_SOURCE_DIR "/test/consumer/main.cpp -o " + program +
+                  " " + flags);
   REQUIRE_MESSAGE(built.status == 0, built.output);
   check_consumer(program);
 }
@@ -131,6 +132,55 @@ TEST_SUITE("package") {
                   (folder / "use.cpp"));
     CHECK(ran.status != 0);
     CHECK(has(ran, "mote cannot find tensors in this type"));
+  }
+
+  TEST_CASE("package: an old compiler or standard is told what is needed") {
+    Folder folder;
+    std::ofstream(folder / "use.cpp") << "#include <mote/mote.h>\n";
+    const std::string use = " -fsyntax-only -I" MOTE_SOURCE_DIR "/include " + (folder / "use.cpp");
+    Ran standard = run(MOTE_CXX " -std=c++17" + use);
+    CHECK(standard.status != 0);
+    const std::string first = standard.output.substr(0, standard.output.find("error: ") + 200);
+    CHECK(has(Ran{0, first}, "mote needs C++20: compile with -std=c++20 or a later standard"));
+    if (run("clang++ --version | grep -qE 'version 1[0-5]'").status == 0) {
+      Ran old = run("clang++ -std=c++20" + use);
+      CHECK(old.status != 0);
+      CHECK(has(old, "mote needs clang 16 or newer"));
+    }
+    if (run("command -v clang++-16").status == 0)
+      CHECK(run("clang++-16 -std=c++20 -Wall -Wextra -Werror" + use).output == "");
+  }
+
+  // Configured only: what would be compiled, and how.
+  TEST_CASE("package: tests are built on request, a release is hardened, an embedded library fast") {
+    Folder folder;
+    auto commands = [&](const std::string& source, const std::string& options) {
+      const std::string at = folder / "build";
+      std::filesystem::remove_all(at);
+      Ran ran = run(MOTE_CMAKE " -G Ninja -S " + source + " -B " + at + " -DCMAKE_CXX_COMPILER=" +
+                    MOTE_CXX " " + options + " >/dev/null && ninja -C " + at + " -t commands all");
+      REQUIRE_MESSAGE(ran.status == 0, ran.output);
+      return ran;
+    };
+    Ran top = commands(MOTE_SOURCE_DIR, "");
+    CHECK(top.output.find("_test.cpp") == std::string::npos);
+    CHECK(has(top, "src/cli/main.cpp"));
+    for (const char* flag : {" -O2 ", " -fstack-protector-strong ", " -D_FORTIFY_SOURCE=2 ",
+                             " -fPIC ", ",now", ",relro"})
+      CHECK_MESSAGE(top.output.find(flag) != std::string::npos, flag);
+    Ran part = commands(MOTE_SOURCE_DIR "/test/consumer", "-DMOTE_SOURCE=" MOTE_SOURCE_DIR);
+    std::istringstream lines(part.output);
+    int files = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const bool ours = line.find("/src/tensor/core.cpp") != std::string::npos;
+      const bool theirs = line.find("-c " MOTE_SOURCE_DIR "/test/consumer/main.cpp") !=
+                          std::string::npos;
+      files += ours || theirs;
+      if (ours) CHECK(line.find(" -O2 ") != std::string::npos);
+      if (theirs) CHECK(line.find(" -O2 ") == std::string::npos);
+    }
+    CHECK(files == 2);
+    CHECK(part.output.find("src/cli") == std::string::npos);
   }
 
   // As a shared library, or all of it in a program: an archive has tables for the linker besides.

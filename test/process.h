@@ -30,6 +30,13 @@ inline Ran run(const std::string& command) {
   return out;
 }
 
+// This program again, running the test of the name given, with other settings.
+inline Ran run_self(const std::string& settings, const std::string& test,
+                    const std::string& before = "") {
+  std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  return run(before + " env " + settings + " " + self + " --no-skip --test-case='" + test + "'");
+}
+
 inline Ran run_mote(const std::string& arguments, const std::string& settings = "") {
   return run("env " + settings + " " MOTE_BINARY_DIR "/mote " + arguments);
 }

@@ -17,12 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// This program again, running the test of the name given, with other settings.
-Ran run_self(const std::string& settings, const std::string& test) {
-  std::string self = fs::read_symlink("/proc/self/exe").string();
-  return run("env " + settings + " " + self + " --no-skip --test-case='" + test + "'");
-}
-
 size_t times(const std::string& text, const std::string& what) {
   size_t n = 0;
   for (size_t at = 0; (at = text.find(what, at)) != text.npos; ++at) ++n;

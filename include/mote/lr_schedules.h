@@ -8,7 +8,7 @@ struct Schedule {
   double (*formula)(const Schedule&, int64_t step);
   std::vector<double> numbers;  // what the formula needs
   std::vector<Schedule> parts;  // of a sequence
-  double operator()(int64_t step) const { return formula(*this, step); }
+  double operator()(int64_t step) const;
 };
 
 // lr * factor for `steps` steps, then lr.

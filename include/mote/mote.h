@@ -4,6 +4,7 @@
 // (test/package_test.cpp), so nothing here includes more of std than it must.
 #pragma once
 #include <mote/autocast.h>
+#include <mote/compiler.h>
 #include <mote/dtype.h>
 #include <mote/error.h>
 #include <mote/file.h>

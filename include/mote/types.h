@@ -1,5 +1,6 @@
 // The small parameter types of the Tensor interface: numbers, sizes, axes, slices.
 #pragma once
+#include <mote/compiler.h>
 #include <mote/dtype.h>
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "algebra/linear.h"
+#include "base/lifetime.h"
 
 namespace mote {
 
@@ -189,14 +190,14 @@ constexpr Rule casts[] = {
 
 }  // namespace
 
-const RuleSet simplify_rules{
+MOTE_MADE_FIRST const RuleSet simplify_rules{
     "simplify",
     RuleSet::Pure,
     {hoist_gates, sums_of_indices, divide_indices, compare_indices, wrap_around, ordered, floats,
             bools, choices, casts}
 };
 
-const RuleSet collapse_rules{
+MOTE_MADE_FIRST const RuleSet collapse_rules{
     "collapse",
     RuleSet::Pure,
     {collapse_rule_table(), hoist_gates, sums_of_indices, divide_indices, compare_indices,

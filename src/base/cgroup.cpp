@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <string>
+
+#include "base/number.h"
 
 namespace mote {
 namespace {
@@ -35,7 +36,10 @@ void for_each_group(const std::string& mount, std::string path, Use use) {
 template <class... T>
 bool read_values(const std::string& file, T&... values) {
   std::ifstream in(file);
-  return static_cast<bool>((in >> ... >> values));
+  std::string line;
+  std::getline(in, line);
+  std::string_view rest = line;
+  return (read_number(take_word(rest), values) && ...);
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 #include "base/error.h"
 
-#include <cstdio>
+#include "base/number.h"
 
 #include "base/utf8.h"
 
@@ -9,11 +9,7 @@ namespace mote {
 static std::string no_place() { return ""; }
 std::string (*error_place)() = no_place;
 
-void append(std::string& out, double v) {
-  char buf[32];
-  std::snprintf(buf, sizeof buf, "%.9g", v);
-  out += buf;
-}
+void append(std::string& out, double v) { out += general_text(v, 9); }
 
 // Names and texts of files get into messages: what could work on a terminal does not.
 void fail(ErrorKind kind, std::string what) {

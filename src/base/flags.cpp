@@ -1,7 +1,10 @@
 #include "base/flags.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
-#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -9,16 +12,25 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/lifetime.h"
+#include "base/nearest_name.h"
+#include "base/number.h"
 
 namespace mote {
 
 namespace {
 
-enum class Kind { Switch, Number, Text };
 enum class Changes { Run, Code };
+// What a flag takes: a text, or a whole number from 0 to `most`.
+struct Takes {
+  bool is_text;
+  int64_t most;
+};
+constexpr Takes Text{true, 0}, Switch{false, 1};
+constexpr Takes Number(int64_t most) { return {false, most}; }
 struct FlagRow {
   const char* name;
-  Kind kind;
+  Takes takes;
   std::string value;
   Changes changes;
   const char* doc;
@@ -28,9 +40,9 @@ std::string default_text(int v) { return std::to_string(v); }
 std::string default_text(const char* v) { return v; }
 
 const std::vector<FlagRow>& rows() {
-  static const std::vector<FlagRow> table = {
+  static const auto& table = *new std::vector<FlagRow>{
 #define FLAG(name, kind, value, changes, doc) \
-  {#name, Kind::kind, default_text(value), Changes::changes, doc},
+  {#name, kind, default_text(value), Changes::changes, doc},
 #include "base/flags.def"
 #undef FLAG
   };
@@ -46,37 +58,58 @@ struct Value {
 
 Value parse(const FlagRow& row, const std::string& given) {
   Value v{given, 0};
-  if (row.kind == Kind::Text) return v;
-  auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), v.number);
-  bool whole = error == std::errc() && end == given.data() + given.size();
-  bool fits = row.kind == Kind::Number ? v.number >= 0 : v.number == 0 || v.number == 1;
-  check(whole && fits, "[flags] ", row.name, "=", given, ": expected ",
-        row.kind == Kind::Switch ? "0 or 1" : "a whole number, 0 or more");
+  if (row.takes.is_text) return v;
+  const bool fits = read_number(given, v.number) && v.number >= 0 && v.number <= row.takes.most;
+  check(fits, "[flags] ", row.name, "=", given, ": expected ",
+        row.takes.most == 1 ? "0 or 1" : text("a whole number from 0 to ", row.takes.most));
   return v;
 }
 
+// Read from the environment by the launcher and the tests, not by the library.
+constexpr std::string_view other_names[] = {
+    "CMAKE_ARGS", "SOAK", "DRAWS", "FILES_OUT", "PROGRAM_SEED", "PROGRAM_PART"};
+
+// A name that nobody reads is a setting that has no effect: say so, once.
+void warn_of_unknown_names() {
+  std::vector<std::string_view> names;
+  for (const FlagRow& row : rows()) names.push_back(row.name);
+  for (char** entry = environ; entry && *entry; ++entry) {
+    std::string_view name = *entry;
+    if (!name.starts_with("MOTE_") || name.starts_with("MOTE_TEST_")) continue;
+    name = name.substr(5, name.find('=') - 5);
+    if (std::ranges::count(names, name) || std::ranges::count(other_names, name)) continue;
+    const std::string_view near = nearest_name(name, names);
+    std::string shown;
+    for (char c : name) shown += c > ' ' && c < 127 ? c : '?';
+    std::fprintf(stderr, "mote: warning: MOTE_%s is no setting of mote%s\n", shown.c_str(),
+                 near.empty() ? "" : text("; did you mean MOTE_", near, "?").c_str());
+  }
+}
+
 const std::vector<Value>& environment() {
-  static const std::vector<Value> values = [] {
+  static const auto& values = *new const std::vector<Value>([] {
     std::vector<Value> out;
+    [[maybe_unused]] static const bool warned = (warn_of_unknown_names(), true);
     for (const FlagRow& row : rows()) {
       const char* given = std::getenv((std::string("MOTE_") + row.name).c_str());
       if (!given && short_names) given = std::getenv(row.name);
       // CC names the compiler for other programs; only a number can mean the flag.
-      if (given && row.kind == Kind::Switch && std::string(row.name) == "CC" &&
-          (given[0] < '0' || given[0] > '9'))
+      if (given && std::string_view(row.name) == "CC" && (given[0] < '0' || given[0] > '9'))
         given = nullptr;
       out.push_back(parse(row, given ? given : row.value));
     }
     return out;
-  }();
+  }());
   return values;
 }
 
-thread_local std::vector<std::optional<Value>> overrides;
+using Overrides = std::vector<std::optional<Value>>;
+Overrides& overrides() { return PerThread<Overrides>::get(); }
 
 const Value& value_of(Flag f) {
   auto i = static_cast<size_t>(f);
-  if (i < overrides.size() && overrides[i]) return *overrides[i];
+  const Overrides* own = PerThread<Overrides>::if_made();
+  if (own && i < own->size() && (*own)[i]) return *(*own)[i];
   return environment()[i];
 }
 
@@ -88,26 +121,26 @@ const std::string& flag_text(Flag f) { return value_of(f).text; }
 FlagScope::FlagScope(Flag f, int64_t value) : FlagScope(f, std::to_string(value)) {}
 FlagScope::FlagScope(Flag f, std::string value) : flag_(f) {
   auto i = static_cast<size_t>(f);
-  if (overrides.size() <= i) overrides.resize(rows().size());
-  was_set_ = overrides[i].has_value();
-  if (was_set_) before_ = overrides[i]->text;
-  overrides[i] = parse(rows()[i], value);
+  if (overrides().size() <= i) overrides().resize(rows().size());
+  was_set_ = overrides()[i].has_value();
+  if (was_set_) before_ = overrides()[i]->text;
+  overrides()[i] = parse(rows()[i], value);
 }
 FlagScope::~FlagScope() {
   auto i = static_cast<size_t>(flag_);
-  if (was_set_) overrides[i] = parse(rows()[i], before_);
-  else overrides[i].reset();
+  if (was_set_) overrides()[i] = parse(rows()[i], before_);
+  else overrides()[i].reset();
 }
 
 struct FlagScopes::Values {
   std::vector<std::optional<Value>> list;
 };
-FlagScopes::FlagScopes() : values_(new Values{overrides}) {}
+FlagScopes::FlagScopes() : values_(new Values{overrides()}) {}
 FlagScopes::~FlagScopes() = default;
 FlagScopes::Inherited::Inherited(const FlagScopes& from) : before_(new FlagScopes) {
-  overrides = from.values_->list;
+  overrides() = from.values_->list;
 }
-FlagScopes::Inherited::~Inherited() { overrides = std::move(before_->values_->list); }
+FlagScopes::Inherited::~Inherited() { overrides() = std::move(before_->values_->list); }
 
 uint64_t code_flags_hash() {
   uint64_t h = 0;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <new>
 
+#include "base/error.h"
+
 namespace mote {
 
 namespace {
@@ -20,7 +22,9 @@ class LargePages : public std::pmr::memory_resource {
     const size_t size = whole_pages(bytes);
     const int access = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS;
     void* p = mmap(nullptr, size + kPage, access, kind, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
+    if (p == MAP_FAILED)
+      fail(ErrorKind::Device, text("out of memory: the host has no ", size,
+                                   " bytes left for a table of the graph"));
     char* begin = static_cast<char*>(p);
     const size_t before = (kPage - reinterpret_cast<uintptr_t>(begin) % kPage) % kPage;
     if (before) munmap(begin, before);
@@ -38,8 +42,8 @@ class LargePages : public std::pmr::memory_resource {
 }  // namespace
 
 std::pmr::memory_resource* large_pages() {
-  static LargePages all;
-  return &all;
+  static auto* all = new LargePages;
+  return all;
 }
 
 }  // namespace mote

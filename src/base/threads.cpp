@@ -5,16 +5,18 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/cgroup.h"
+#include "base/float_environment.h"
+#include "base/lifetime.h"
 
-#ifdef __linux__
 #include <pthread.h>
+#ifdef __linux__
 #include <sched.h>
 #endif
 
@@ -48,6 +50,44 @@ thread_local bool inside_chunk = false;
 struct InsideChunk {
   bool before = std::exchange(inside_chunk, true);
   ~InsideChunk() { inside_chunk = before; }
+};
+
+// A process may be started with a small limit for stacks (`ulimit -s`); what runs here needs more.
+constexpr size_t stack_bytes = size_t{8} << 20;
+
+// std::thread cannot say how large its stack is to be. False: the system gives no more threads.
+bool start_thread(void* (*run)(void*), void* argument, pthread_t* thread) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  const bool started = pthread_create(thread, &attributes, run, argument) == 0;
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+// Of this thread's own stack; 0 on another one, that a coroutine may run on.
+size_t stack_left() {
+  thread_local char* lowest = nullptr;
+  thread_local char* highest = nullptr;
+  if (!highest) {
+    pthread_attr_t attributes;
+    void* address = nullptr;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+    if (pthread_attr_getstack(&attributes, &address, &size) == 0) {
+      lowest = static_cast<char*>(address);
+      highest = lowest + size;
+    }
+    pthread_attr_destroy(&attributes);
+  }
+  char* here = static_cast<char*>(__builtin_frame_address(0));
+  return here > lowest && here <= highest ? static_cast<size_t>(here - lowest) : 0;
+}
+
+struct Errand {
+  void (*function)(void*);
+  void* context;
+  std::exception_ptr error;
 };
 
 // Never destroyed, so that a worker asleep at exit() or a late caller finds it whole. One job at a
@@ -121,6 +161,7 @@ void Pool::run_share(Share& share) {
 }
 
 void Pool::work(int index) {
+  FloatEnvironment nearest;  // a thread inherits the environment of the one that starts it
   uint32_t seen = 0;
   for (;;) {
     wait_while(epoch_, seen);
@@ -132,11 +173,22 @@ void Pool::work(int index) {
 }
 
 void Pool::start_workers(int wanted) {
-  try {
-    for (; started_ < wanted; ++started_)
-      std::thread([this, index = started_] { work(index); }).detach();
-  } catch (const std::system_error&) {
-    // The system gives no more threads: the ones there are, and the caller, do the work.
+  struct Start {
+    Pool* pool;
+    int index;
+  };
+  for (; started_ < wanted; ++started_) {
+    auto start = std::make_unique<Start>(Start{this, started_});
+    auto run = [](void* given) -> void* {
+      const Start own = *std::unique_ptr<Start>(static_cast<Start*>(given));
+      own.pool->work(own.index);
+      return nullptr;
+    };
+    pthread_t thread;
+    // Where the system gives no more threads, the ones there are, and the caller, do the work.
+    if (!start_thread(run, start.get(), &thread)) return;
+    start.release();
+    pthread_detach(thread);
   }
 }
 
@@ -173,6 +225,7 @@ Pool& pool() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { the_pool.store(nullptr); });
   static_cast<void>(registered);
 #endif
+  keep_loaded();
   Pool* made = new Pool;
   the_pool.store(made, std::memory_order_release);
   return *made;
@@ -181,6 +234,22 @@ Pool& pool() {
 std::atomic<int> wanted_threads{0};  // 0: not set yet
 
 }  // namespace
+
+void with_stack(size_t bytes, void (*function)(void*), void* context) {
+  if (stack_left() >= bytes) return function(context);
+  Errand errand{function, context, nullptr};
+  auto run = [](void* given) -> void* {
+    auto& own = *static_cast<Errand*>(given);
+    try {
+      own.function(own.context);
+    } catch (...) { own.error = std::current_exception(); }
+    return nullptr;
+  };
+  pthread_t thread;
+  if (!start_thread(run, &errand, &thread)) return function(context);
+  pthread_join(thread, nullptr);
+  if (errand.error) std::rethrow_exception(errand.error);
+}
 
 int usable_cores() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());

@@ -1,5 +1,6 @@
 // One pool of worker threads for the whole process, kept between calls.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -14,6 +15,18 @@ int thread_count();
 
 // Sets it, clamped to 1 ... 1024. Affects calls that start later; may be called from any thread.
 void set_thread_count(int count);
+
+// Calls function(context) on this thread if at least so much of its stack is left, else on a new
+// thread that has it; returns when it is done. Exceptions reach the caller. Settings of the calling
+// thread (flags, open calls) do not reach the new one.
+void with_stack(size_t bytes, void (*function)(void*), void* context);
+template <class F>
+void with_stack(size_t bytes, F&& f) {
+  using Callable = std::remove_reference_t<F>;
+  with_stack(
+      bytes, [](void* context) { (*static_cast<Callable*>(context))(); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+}
 
 using ChunkFunction = void (*)(void* context, int64_t chunk);
 void parallel_for(int64_t chunks, ChunkFunction function, void* context);

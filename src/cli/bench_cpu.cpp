@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "cli/bench.h"
 #include "cli/bench_cpu_peers.h"
@@ -117,9 +118,7 @@ Figures run_row(const Row& row, double seconds, double search_seconds) {
 // ---- output
 
 std::string number_or(double v, int digits, const char* otherwise) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.*f", digits, v);
-  return v > 0 ? out : otherwise;
+  return v > 0 ? fixed_text(v, digits) : otherwise;
 }
 
 std::string verdict_on(const Figures& f) {
@@ -135,11 +134,11 @@ void print_header() {
 
 void print_line(const Figures& f) {
   auto rate = [&](double work) { return f.ms > 0 ? work / f.ms / 1e6 : 0; };
-  std::printf("%-27s %10s %8s %7s  %-26s %10s %6s %5.2f  %s\n", f.row->name.c_str(),
+  std::printf("%-27s %10s %8s %7s  %-26s %10s %6s %5s  %s\n", f.row->name.c_str(),
               number_or(f.ms, 4, "-").c_str(), number_or(rate(f.flops), 1, "-").c_str(),
               number_or(rate(f.bytes), 1, "-").c_str(), f.row->peer.c_str(),
               number_or(f.peer_ms, 4, "-").c_str(), number_or(f.ratio(), 2, "-").c_str(),
-              f.row->bar, verdict_on(f).c_str());
+              fixed_text(f.row->bar, 2).c_str(), verdict_on(f).c_str());
   std::fflush(stdout);
 }
 
@@ -150,10 +149,10 @@ void print_json(const std::vector<Figures>& all) {
     auto value = [&](double v, int digits) { return number_or(right ? v : 0, digits, "null"); };
     std::printf(
         "  {\"name\": \"%s\", \"ms\": %s, \"gflops\": %s, \"gbs\": %s, \"peer\": \"%s\", "
-        "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %.2f}%s\n",
+        "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %s}%s\n",
         f.row->name.c_str(), value(f.ms, 5).c_str(), value(f.flops / f.ms / 1e6, 3).c_str(),
         value(f.bytes / f.ms / 1e6, 3).c_str(), f.row->peer.c_str(), value(f.peer_ms, 5).c_str(),
-        value(f.ratio(), 4).c_str(), f.row->bar, &f == &all.back() ? "" : ",");
+        value(f.ratio(), 4).c_str(), fixed_text(f.row->bar, 2).c_str(), &f == &all.back() ? "" : ",");
   }
   std::printf("]\n");
 }
@@ -176,17 +175,20 @@ void print_summary(const std::vector<Figures>& all, FILE* to) {
 void print_probe(int threads) {
   constexpr double kGrowthThatCounts = 0.9;  // of the number of threads
   const double one = fma_gflops(1);
-  std::fprintf(stderr, "multiply-adds in registers: %.1f GFLOPS on one thread", one);
+  std::fprintf(stderr, "multiply-adds in registers: %s GFLOPS on one thread",
+               fixed_text(one, 1).c_str());
   if (threads > 1) {
     const double many = fma_gflops(threads);
-    std::fprintf(stderr, ", %.1f on %d: %.2f times%s", many, threads, many / one,
+    std::fprintf(stderr, ", %s on %d: %s times%s", fixed_text(many, 1).c_str(), threads,
+                 fixed_text(many / one, 2).c_str(),
                  many / one >= kGrowthThatCounts * threads ? "" : ", too little for rows to count");
   }
   FlagScope quiet(Flag::DEBUG, 0);  // what it prints is for the rows
   Captured little =
       capture([](const std::vector<Tensor>& in) { return in[0] + 1; }, {random(16).tensor({16})});
   for (int i = 0; i < 100; ++i) little.run();
-  std::fprintf(stderr, "; a replay: %.2f us\n", milliseconds(little.run, 1000) * 1e3);
+  std::fprintf(stderr, "; a replay: %s us\n",
+               fixed_text(milliseconds(little.run, 1000) * 1e3, 2).c_str());
 }
 
 // One line of a terminal; elsewhere lines, but for those that the table tells as well.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "cli/bench.h"
 #include "cli/bench_cpu_peers.h"
 
@@ -22,8 +23,8 @@ TorchChild::TorchChild(const std::vector<std::string>& words) {
   for (std::string& w : all) argv.push_back(w.data());
   argv.push_back(nullptr);
   int to_child[2], to_us[2];
-  check(pipe2(to_child, O_CLOEXEC) == 0 && pipe2(to_us, O_CLOEXEC) == 0,
-        "[bench] no pipe: ", std::strerror(errno));
+  const bool piped = pipe2(to_child, O_CLOEXEC) == 0 && pipe2(to_us, O_CLOEXEC) == 0;
+  check(piped, "[bench] no pipe: ", std::strerror(errno));
   std::signal(SIGPIPE, SIG_IGN);  // a child that died is an error of its row
   pid_ = fork();
   check(pid_ >= 0, "[bench] cannot fork: ", std::strerror(errno));
@@ -60,9 +61,8 @@ std::string TorchChild::read_line() {
 double TorchChild::step() {
   check(write(to_, "step\n", 5) == 5, "[bench] PyTorch's process is gone");
   std::string line = read_line();
-  char* end = nullptr;
-  const double loss = std::strtod(line.c_str(), &end);
-  check(end != line.c_str() && *end == 0, "[bench] PyTorch answers: ", line);
+  double loss = 0;
+  check(read_number(line, loss), "[bench] PyTorch answers: ", line);
   return loss;
 }
 

@@ -13,10 +13,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
-#include <sstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "cli/bench.h"
 #include "engine/realize.h"
 #include "nn/training_step.h"
@@ -198,8 +198,21 @@ constexpr int kRounds = 5;
 // ---- a row in its own process
 
 constexpr unsigned kSecondsPerRow = 60;
-constexpr char kFormat[] =
-    "build %lf schedule %lf lower %lf kernels %lu distinct %lu nodes %lu peak %lf";
+// What a row's process tells the one that started it.
+std::string measured_line(const Measure& m, double peak_mb) {
+  return text("build ", fixed_text(m.build_ms, 6), " schedule ", fixed_text(m.schedule_ms, 6),
+              " lower ", fixed_text(m.lower_ms, 6), " kernels ", m.kernels, " distinct ",
+              m.distinct, " nodes ", m.nodes, " peak ", fixed_text(peak_mb, 6));
+}
+
+bool read_measured_line(std::string_view line, Measure& m, double& peak_mb) {
+  auto takes = [&](std::string_view name, auto& value) {
+    return take_word(line) == name && read_number(take_word(line), value);
+  };
+  return takes("build", m.build_ms) && takes("schedule", m.schedule_ms) &&
+         takes("lower", m.lower_ms) && takes("kernels", m.kernels) &&
+         takes("distinct", m.distinct) && takes("nodes", m.nodes) && takes("peak", peak_mb);
+}
 
 const Row* find_row(std::string_view name) {
   for (std::span<const Row> table : {std::span<const Row>(rows), std::span<const Row>(depths)})
@@ -215,9 +228,7 @@ int run_row(const std::string& name) {
   Measure m = row->run();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("build %f schedule %f lower %f kernels %lu distinct %lu nodes %lu peak %f\n",
-              m.build_ms, m.schedule_ms, m.lower_ms, m.kernels, m.distinct, m.nodes,
-              static_cast<double>(usage.ru_maxrss) / 1024);
+  std::printf("%s\n", measured_line(m, static_cast<double>(usage.ru_maxrss) / 1024).c_str());
   std::fflush(stdout);
   _exit(0);  // tearing down is nobody's time
 }
@@ -263,9 +274,7 @@ Result start_row(const Row& row) {
   }
   auto [status, said] = said_by("exec '" + own_path() + "' bench host --row " + row.name + " 2>&1");
   Measure& m = r.measure;
-  int read = std::sscanf(last_line(said).c_str(), kFormat, &m.build_ms, &m.schedule_ms, &m.lower_ms,
-                         &m.kernels, &m.distinct, &m.nodes, &r.peak_mb);
-  if (status == 0 && read == 7) return r;
+  if (status == 0 && read_measured_line(last_line(said), m, r.peak_mb)) return r;
   if (WIFSIGNALED(status))
     r.problem = WTERMSIG(status) == SIGALRM ? text("took more than ", kSecondsPerRow, " s")
                                             : text("died of signal ", WTERMSIG(status));
@@ -288,11 +297,13 @@ void print_json(const std::vector<Result>& results) {
                   "\"nodes\": null, \"peak_mb\": null}%s\n",
                   r.row->name, end);
     else
-      std::printf("  {\"name\": \"%s\", \"build_ms\": %.3f, \"schedule_ms\": %.3f, "
-                  "\"lower_ms\": %.3f, \"total_ms\": %.3f, \"kernels\": %lu, \"distinct\": %lu, "
-                  "\"nodes\": %lu, \"peak_mb\": %.1f}%s\n",
-                  r.row->name, m.build_ms, m.schedule_ms, m.lower_ms, m.total_ms(), m.kernels,
-                  m.distinct, m.nodes, r.peak_mb, end);
+      std::printf("  {\"name\": \"%s\", \"build_ms\": %s, \"schedule_ms\": %s, "
+                  "\"lower_ms\": %s, \"total_ms\": %s, \"kernels\": %lu, \"distinct\": %lu, "
+                  "\"nodes\": %lu, \"peak_mb\": %s}%s\n",
+                  r.row->name, fixed_text(m.build_ms, 3).c_str(),
+                  fixed_text(m.schedule_ms, 3).c_str(), fixed_text(m.lower_ms, 3).c_str(),
+                  fixed_text(m.total_ms(), 3).c_str(), m.kernels, m.distinct, m.nodes,
+                  fixed_text(r.peak_mb, 1).c_str(), end);
   }
   std::printf("]\n");
 }
@@ -308,11 +319,12 @@ void print_line(const Result& r) {
     std::printf("%-18s %s\n", r.row->name, r.problem.c_str());
   } else {
     auto bar = [](double n) { return n > 0 ? text(n) : std::string("-"); };
-    std::printf("%-18s %9.2f %9.2f %9.2f %9.2f %8s  %7lu %7s %8lu %9lu %7.1f %6s  %s\n",
-                r.row->name, m.build_ms, m.schedule_ms, m.lower_ms, m.total_ms(),
+    std::printf("%-18s %9s %9s %9s %9s %8s  %7lu %7s %8lu %9lu %7s %6s  %s\n", r.row->name,
+                fixed_text(m.build_ms, 2).c_str(), fixed_text(m.schedule_ms, 2).c_str(),
+                fixed_text(m.lower_ms, 2).c_str(), fixed_text(m.total_ms(), 2).c_str(),
                 bar(r.row->bar_ms).c_str(), m.kernels,
                 bar(static_cast<double>(r.row->bar_kernels)).c_str(), m.distinct, m.nodes,
-                r.peak_mb, bar(r.row->bar_mb).c_str(), r.holds() ? "holds" : "MISSED");
+                fixed_text(r.peak_mb, 1).c_str(), bar(r.row->bar_mb).c_str(), r.holds() ? "holds" : "MISSED");
   }
   std::fflush(stdout);
 }
@@ -330,8 +342,9 @@ std::vector<Peer> time_tinygrad(const std::string& path) {
   Answer a = said_by("exec python3 '" + script + "' '" + path + "'");
   check(a.status == 0, "[bench] ", script, " failed with ", path);
   std::vector<Peer> peers;
-  std::istringstream lines(a.said);
-  for (Peer p; lines >> p.name >> p.ms;) peers.push_back(p);
+  std::string_view rest = a.said;
+  for (Peer p; !(p.name = take_word(rest)).empty() && read_number(take_word(rest), p.ms);)
+    peers.push_back(p);
   return peers;
 }
 
@@ -339,8 +352,9 @@ void print_ratios(const std::vector<Result>& results, const std::vector<Peer>& p
   for (const Peer& p : peers)
     for (const Result& r : results)
       if (r.row->name == p.name && r.problem.empty())
-        std::printf("%-18s %.2f ms, tinygrad %.2f ms: %.0f times\n", r.row->name,
-                    r.measure.total_ms(), p.ms, p.ms / r.measure.total_ms());
+        std::printf("%-18s %s ms, tinygrad %s ms: %s times\n", r.row->name,
+                    fixed_text(r.measure.total_ms(), 2).c_str(), fixed_text(p.ms, 2).c_str(),
+                    fixed_text(p.ms / r.measure.total_ms(), 0).c_str());
 }
 
 // ---- one more layer
@@ -370,10 +384,13 @@ bool bench_layers(bool quiet) {
   const bool same = distinct == runs[2][0].distinct && distinct == runs[3][0].distinct;
   const bool holds = deep <= kMostGrowth * shallow && same;
   if (!quiet)
-    std::printf("one more layer of 12, 24, 48, 96 (%.1f, %.1f, %.1f, %.1f ms): %.3f ms at 12-24, "
-                "%.3f ms at 48-96, %.2f times (bar %.2f); distinct kernels "
+    std::printf("one more layer of 12, 24, 48, 96 (%s, %s, %s, %s ms): %s ms at 12-24, "
+                "%s ms at 48-96, %s times (bar %s); distinct kernels "
                 "%lu, %lu, %lu, %lu  %s\n",
-                ms[0], ms[1], ms[2], ms[3], shallow, deep, deep / shallow, kMostGrowth,
+                fixed_text(ms[0], 1).c_str(), fixed_text(ms[1], 1).c_str(),
+                fixed_text(ms[2], 1).c_str(), fixed_text(ms[3], 1).c_str(),
+                fixed_text(shallow, 3).c_str(), fixed_text(deep, 3).c_str(),
+                fixed_text(deep / shallow, 2).c_str(), fixed_text(kMostGrowth, 2).c_str(),
                 runs[0][0].distinct, distinct, runs[2][0].distinct, runs[3][0].distinct,
                 holds ? "holds" : "MISSED");
   return holds;

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "io/bytes.h"
 
 namespace mote {
 
 std::string decimal(double v, int digits) {
   if (std::isnan(v)) return "nan";  // whatever its sign
-  char out[64];
-  std::snprintf(out, sizeof out, "%.*f", digits, v);
-  return out;
+  return fixed_text(v, digits);
 }
 
 std::string size_text(int64_t bytes) {
@@ -22,9 +20,7 @@ std::string size_text(int64_t bytes) {
   double shown = static_cast<double>(bytes);
   size_t unit = 0;
   for (; shown >= 1024 && unit < 4; ++unit) shown /= 1024;
-  char out[32];
-  std::snprintf(out, sizeof out, "%.4g %s", shown, units[unit]);
-  return out;
+  return text(general_text(shown, 4), " ", units[unit]);
 }
 
 std::string clock_text(double seconds) {

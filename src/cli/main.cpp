@@ -1,18 +1,23 @@
 // The command-line program.
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "base/build_id.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/nearest_name.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "io/json.h"
@@ -100,13 +105,6 @@ int print_help(const Words& words) {
 
 std::string no_place() { return ""; }
 
-// A file that is opened must not become stdout because that was closed: what is printed would go
-// into it. What was closed stays unwritable, but for stderr, where nobody looks for errors.
-void occupy_standard_files() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
-}
-
 // The library maps files; one that is cut short while it is read cannot be read on.
 void end_at_cut_file(int) {
   constexpr char why[] = "mote: a file was cut short while it was read\n";
@@ -114,29 +112,72 @@ void end_at_cut_file(int) {
   _exit(1);
 }
 
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(size_t bytes) {
+    constexpr std::string_view before = "out of memory: ", after = " bytes were asked for";
+    char* at = std::copy(before.begin(), before.end(), text_);
+    at = std::to_chars(at, at + 20, bytes).ptr;
+    *std::copy(after.begin(), after.end(), at) = 0;
+  }
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[64];
+};
+
+// A descriptor that the caller closed would be given to the next file that is opened, and output
+// would go there. One that cannot be used in that direction takes its place, so that it fails.
+void hold_standard_descriptors() {
+  for (int fd : {0, 1, 2})
+    if (fcntl(fd, F_GETFD) < 0)
+      while (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) >= 0 && fcntl(fd, F_GETFD) < 0) {}
+}
+
+// What was printed has arrived. A reader that wanted no more (`| head`) needs no message.
+bool flush_output(std::string_view command) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (flushed || errno == EPIPE) return flushed;
+  pollfd pipe{1, 0, 0};
+  if (poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR)) return false;
+  fail(ErrorKind::Device, text("[", command, "] the output cannot be written: ",
+                               errno ? std::strerror(errno) : "an earlier part was lost"));
+}
+
+int execute(std::span<const char* const> words, int& on_error) {
+  const Command& command = find_command(words.empty() ? "help" : words[0]);
+  Words parsed(command, words.subspan(words.empty() ? 0 : 1));
+  on_error = 1;
+  // Who looks at a training run's progress may go away; the run goes on to its checkpoint.
+  if (command.name == "train") std::signal(SIGPIPE, SIG_IGN);
+  int status = words.empty() ? 2 : 0;
+  if (parsed.wants_help())
+    std::fputs(help_text(command).c_str(), stdout);
+  else
+    status = std::max(status, command.run(parsed));
+  return flush_output(command.name) ? status : std::max(status, 1);
+}
+
 }  // namespace
 
+// All memory that is not a tensor's: says how much was wanted where there is none.
+void* operator new(size_t bytes) {
+  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+  throw OutOfMemory(bytes);
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
 int main(int argc, char** argv) {
-  occupy_standard_files();
+  hold_standard_descriptors();
   std::signal(SIGBUS, end_at_cut_file);
   read_short_flag_names();
   error_place = no_place;  // the line of this program that made a call means nothing to its user
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
   int on_error = 2;               // while it is the words of the command line that are wrong
   try {
-    std::span<const char* const> words(argv + 1, argv + argc);
-    const Command& command = find_command(words.empty() ? "help" : words[0]);
-    Words parsed(command, words.subspan(words.empty() ? 0 : 1));
-    on_error = 1;
-    int status = words.empty() ? 2 : 0;
-    if (parsed.wants_help())
-      std::fputs(help_text(command).c_str(), stdout);
-    else
-      status = std::max(status, command.run(parsed));
-    if (std::fflush(stdout) != 0)
-      fail(ErrorKind::Device,
-           text("[", command.name, "] the output cannot be written: ", std::strerror(errno)));
-    return status;
+    return execute({argv + 1, argv + argc}, on_error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mote: %s\n", printable(error.what(), Lines::Keep).c_str());
     return on_error;

@@ -1,31 +1,15 @@
 #include "cli/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
+#include "base/number.h"
 
 namespace mote {
 
 namespace {
-
-// How many letters have to be put in, left out, replaced or swapped with the next.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i)
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      d[i][j] =
-          std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> out;
@@ -43,12 +27,6 @@ std::string did_you_mean(std::string_view typed, std::span<const std::string_vie
   return near.empty() ? "" : text(" (did you mean ", before, near, "?)");
 }
 
-template <class T>
-bool parse_number(std::string_view word, T& out) {
-  auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), out);
-  return problem == std::errc() && end == word.data() + word.size();
-}
-
 void check_value(const Command& command, const Option& option, std::string_view value) {
   const bool whole = option.value == "N";
   if (!whole && option.value != "X") {
@@ -58,7 +36,7 @@ void check_value(const Command& command, const Option& option, std::string_view 
   }
   int64_t integer = 0;
   double number = 0;
-  const bool parses = whole ? parse_number(value, integer) : parse_number(value, number);
+  const bool parses = whole ? read_number(value, integer) : read_number(value, number);
   if (whole) number = static_cast<double>(integer);
   const Range& range = option.range;
   check(parses && std::isfinite(number) && contains(range, number),
@@ -86,20 +64,6 @@ std::string range_text(const Range& range) {
   if (range.above) return text(" above ", range.least);
   return std::isfinite(range.most) ? text(" from ", range.least, " to ", range.most)
                                    : text(", ", range.least, " or more");
-}
-
-std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
-  std::string_view best;
-  size_t least = typed.size() / 3 + 2;  // further away is another word
-  for (std::string_view name : names) {
-    size_t distance = edit_distance(typed, name);
-    if (name.starts_with(typed) && typed.size() >= 2) distance = 1;
-    if (distance < least) {
-      least = distance;
-      best = name;
-    }
-  }
-  return best;
 }
 
 Words::Words(const Command& command, std::span<const char* const> words) {
@@ -179,11 +143,11 @@ std::string Words::text(std::string_view name, const std::string& otherwise) con
   return it == values_.end() ? otherwise : it->second;
 }
 int64_t Words::integer(std::string_view name, int64_t otherwise) const {
-  if (has(name)) parse_number(values_.find(name)->second, otherwise);
+  if (has(name)) read_number(values_.find(name)->second, otherwise);
   return otherwise;
 }
 double Words::number(std::string_view name, double otherwise) const {
-  if (has(name)) parse_number(values_.find(name)->second, otherwise);
+  if (has(name)) read_number(values_.find(name)->second, otherwise);
   return otherwise;
 }
 

@@ -61,8 +61,6 @@ class Words {
   bool wants_help_ = false;
 };
 
-// The name nearest to a mistyped one, or "" if none is near.
-std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names);
 std::string help_text(const Command&);
 
 }  // namespace mote

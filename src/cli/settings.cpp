@@ -1,10 +1,10 @@
 #include "cli/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 namespace mote {
@@ -16,15 +16,10 @@ auto entry(const Metadata& m, std::string_view key) {
 }
 
 template <class T>
-bool parse(const std::string& value, T& out) {
-  auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), out);
-  return problem == std::errc() && end == value.data() + value.size();
-}
-
-template <class T>
 T parsed(std::string_view name, const std::string& value) {
   T out{};
-  check(parse(value, out), "[train] the setting ", name, " is no number: '", printable(value), "'");
+  check(read_number(value, out), "[train] the setting ", name, " is no number: '", printable(value),
+        "'");
   return out;
 }
 
@@ -67,15 +62,15 @@ const std::string& find(const Metadata& metadata, std::string_view key, const st
 int64_t find_integer(const Metadata& metadata, std::string_view key, const std::string& file) {
   const std::string& value = find(metadata, key, file);
   int64_t out = 0;
-  check(parse(value, out) && out >= 0, "[checkpoint] ", printable(file), ": '", key,
+  check(read_number(value, out) && out >= 0, "[checkpoint] ", printable(file), ": '", key,
         "' must be a whole number, got '", printable(value), "'");
   return out;
 }
 bool same_number(const std::string& a, const std::string& b) {
   int64_t whole_a = 0, whole_b = 0;
-  if (parse(a, whole_a) && parse(b, whole_b)) return whole_a == whole_b;
+  if (read_number(a, whole_a) && read_number(b, whole_b)) return whole_a == whole_b;
   double x = 0, y = 0;
-  return parse(a, x) && parse(b, y) && x == y;
+  return read_number(a, x) && read_number(b, y) && x == y;
 }
 
 }  // namespace mote

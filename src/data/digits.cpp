@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
+#include "base/number.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "tensor/impl.h"
@@ -36,18 +36,15 @@ constexpr Style styles[] = {
 
 std::vector<Stroke> parse(const char* text) {
   std::vector<Stroke> strokes(1);
-  char* end = nullptr;
-  for (const char* p = text; *p;) {
-    if (*p == '|') {
-      strokes.emplace_back();
-      ++p;
-    } else if (*p == ' ') {
-      ++p;
-    } else {
-      double x = std::strtod(p, &end);
-      double y = std::strtod(end + 1, &end);  // past the comma
+  for (std::string_view rest = text; !rest.empty();) {
+    double x = 0, y = 0;
+    if (take_number(rest, x)) {
+      rest.remove_prefix(1);  // the comma
+      ensure(take_number(rest, y), "strokes of a digit: ", text);
       strokes.back().push_back({x / 100 - 0.5, y / 100 - 0.5});
-      p = end;
+    } else {
+      if (rest[0] == '|') strokes.emplace_back();
+      rest.remove_prefix(1);
     }
   }
   return strokes;
@@ -203,7 +200,7 @@ void ink(const std::vector<Stroke>& strokes, Random& random, uint8_t* pixels) {
 Images digits(int64_t count, uint64_t seed, Loc where) {
   OuterCall call("digits", where);
   expect(count >= 0 && count <= INT64_MAX / (kSide * kSide), "cannot draw ", count, " digits");
-  static const Shapes shapes;
+  static const auto& shapes = *new Shapes;
   Images out;
   out.height = out.width = kSide;
   out.classes = 10;

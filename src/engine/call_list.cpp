@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/number.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
 
@@ -15,9 +16,11 @@ namespace {
 
 void report(const CompiledStep& step, double seconds) {
   const Kernel& k = *step.kernel;
-  std::fprintf(stderr, "*** %-5s %-36s %9.3f ms %8.1f GFLOPS %7.1f GB/s  %s\n",
-               device_name(step.device).c_str(), k.name.c_str(), seconds * 1e3,
-               k.estimate.ops / seconds / 1e9, k.estimate.bytes / seconds / 1e9,
+  std::fprintf(stderr, "*** %-5s %-36s %9s ms %8s GFLOPS %7s GB/s  %s\n",
+               device_name(step.device).c_str(), k.name.c_str(),
+               fixed_text(seconds * 1e3, 3).c_str(),
+               fixed_text(k.estimate.ops / seconds / 1e9, 1).c_str(),
+               fixed_text(k.estimate.bytes / seconds / 1e9, 1).c_str(),
                step.provenance.empty() ? "" : place(step.provenance[0]).c_str());
 }
 

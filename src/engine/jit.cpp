@@ -19,6 +19,7 @@ class JitCore {
  public:
   std::recursive_mutex mutex;  // of all below; held for the length of a call
   bool in_call = false;
+  std::optional<InsideLibrary> inside;     // while in_call: nobody else can take the lock
   bool has_run = false;                    // call 1 is over
   JitTypes types;                          // of the result and the arguments, once it has run
   std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
@@ -157,7 +158,10 @@ void JitCore::end_call() {
 // ---- the public parts
 
 JitBase::JitBase() : core_(new JitCore) {}
-JitBase::~JitBase() { delete core_; }
+JitBase::~JitBase() {
+  InsideLibrary inside;
+  if (!forked_amid_call()) delete core_;
+}
 
 JitCore& JitBase::core(const Loc& where) const {
   OuterCall call("jit", where);
@@ -199,11 +203,14 @@ static std::string difference(const JitTypes& now, const JitTypes& then) {
 }
 
 JitCall::JitCall(JitCore& core, const JitTypes& types, const Loc& where) : core_(core) {
+  check_not_forked_amid_call();
+  InsideLibrary inside;
   core.mutex.lock();
   const bool calls_itself = core.in_call;
   const std::string other = core.has_run ? difference(types, core.types) : "";
   if (!calls_itself && other.empty()) {
     core.in_call = true;
+    core.inside.emplace();
     core.where = where;
     core.inlined = Recorder::current() != nullptr;
     core.mode = Run;
@@ -218,6 +225,7 @@ JitCall::JitCall(JitCore& core, const JitTypes& types, const Loc& where) : core_
 
 JitCall::~JitCall() {
   core_.end_call();
+  core_.inside.reset();
   core_.mutex.unlock();
 }
 

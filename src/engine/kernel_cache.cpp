@@ -8,6 +8,7 @@
 
 #include "base/flags.h"
 #include "base/hash.h"
+#include "base/lifetime.h"
 #include "base/threads.h"
 #include "engine/dated.h"
 #include "engine/search.h"
@@ -62,10 +63,10 @@ class CountedArena {
   }
 
  private:
-  static Arena& worker() {
-    static thread_local Arena arena;
-    return arena;
-  }
+  struct Worker {
+    Arena arena;
+  };
+  static Arena& worker() { return PerThread<Worker>::get().arena; }
   static Arena& fresh() {
     worker().reset();
     return worker();

@@ -2,11 +2,10 @@
 // each edge, lines of 75 columns, four digits after the point. A tensor without axes prints as its
 // value.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <ostream>
 
+#include "base/number.h"
 #include "runtime/host_array.h"
 #include "tensor/impl.h"
 
@@ -22,24 +21,14 @@ constexpr int kPrecision = 4;
 
 double narrow(DType d, double v) { return scalar(d, v).f; }
 
-std::string printed(const char* format, int precision, double v) {
-  char buf[400];
-  return {buf, static_cast<size_t>(std::snprintf(buf, sizeof buf, format, precision, v))};
-}
-
 // "d.ddde+xx" with the fewest digits that read back as v in its dtype.
 std::string shortest(DType d, double v) {
-  char buf[64];
-  if (d == DType::f64 || d == DType::f32) {
-    auto end = d == DType::f64
-                   ? std::to_chars(buf, buf + sizeof buf, v, std::chars_format::scientific)
-                   : std::to_chars(buf, buf + sizeof buf, static_cast<float>(v),
-                                   std::chars_format::scientific);
-    return {buf, end.ptr};
-  }
+  if (d == DType::f64) return shortest_scientific_text(v);
+  if (d == DType::f32) return shortest_scientific_text(static_cast<float>(v));
   for (int digits = 0;; ++digits) {
-    std::string s = printed("%.*e", digits, v);
-    if (digits >= 17 || narrow(d, std::strtod(s.c_str(), nullptr)) == v) return s;
+    std::string s = scientific_text(v, digits);
+    double back = 0;
+    if (digits >= 17 || (read_number(s, back) && narrow(d, back) == v)) return s;
   }
 }
 
@@ -59,15 +48,19 @@ void drop_zeros(std::string* fraction) { fraction->erase(fraction->find_last_not
 // At most `precision` digits after the point, fewer where they say as much; rounds the exact value.
 Pieces scientific(DType d, double v, int precision) {
   Pieces p = split(shortest(d, v));
-  if (static_cast<int>(p.fraction.size()) > precision) p = split(printed("%.*e", precision, v));
+  if (static_cast<int>(p.fraction.size()) > precision) p = split(scientific_text(v, precision));
   drop_zeros(&p.fraction);
   return p;
 }
 
 Pieces positional(DType d, double v, int precision) {
   Pieces s = split(shortest(d, v));
-  int digits = static_cast<int>(s.fraction.size()) - std::atoi(s.exponent.c_str());
-  Pieces p = split(printed("%.*f", std::clamp(digits, 0, precision), v));
+  std::string_view power = s.exponent;
+  if (power.starts_with('+')) power.remove_prefix(1);
+  int exponent = 0;
+  read_number(power, exponent);
+  const int digits = static_cast<int>(s.fraction.size()) - exponent;
+  Pieces p = split(fixed_text(v, std::clamp(digits, 0, precision)));
   drop_zeros(&p.fraction);
   return p;
 }

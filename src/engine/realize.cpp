@@ -111,7 +111,7 @@ std::vector<Tensor> interpreted_sources(std::span<const Goal> goals) {
 
 }  // namespace
 
-void realize(std::span<const Tensor> tensors) {
+void realize(std::span<const Tensor> tensors) try {
   std::lock_guard lock(engine_mutex());
   std::vector<Goal> goals = goals_of(tensors);
   StorageSet scratch = complete(goals);
@@ -139,6 +139,9 @@ void realize(std::span<const Tensor> tensors) {
     run_goals(goals, std::move(scratch), device, id);
   }
   settle(goals);
+} catch (const std::bad_alloc&) {
+  fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has none left to ",
+                               "schedule and compile this graph"));
 }
 
 void set_aside(std::span<const Tensor> tensors) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "engine/realize.h"
 #include "ir/provenance.h"
@@ -29,9 +30,7 @@ constexpr std::string_view kFirstLine = "mote searched actions 1";
 constexpr size_t kLongestLine = 1 << 16;
 
 std::string hex(uint64_t word) {
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(word));
-  return out;
+  return hex_text(word, 16);
 }
 
 using Name = std::pair<std::string, std::string>;  // kernel, device
@@ -50,9 +49,8 @@ std::string file_of_build() {  // in the folder of the compile cache
 }
 
 std::string line_of(const Name& name, const Found& f) {
-  char ms[64];
-  std::snprintf(ms, sizeof ms, "%.6f\t%.6f", f.before_ms, f.after_ms);
-  return text(name.first, "\t", name.second, "\t", ms, "\t", f.actions, "\n");
+  return text(name.first, "\t", name.second, "\t", fixed_text(f.before_ms, 6), "\t",
+              fixed_text(f.after_ms, 6), "\t", f.actions, "\n");
 }
 
 // False: no such line.
@@ -64,11 +62,7 @@ bool read_line(const std::string& line, std::map<Name, Found>& into) {
       !std::getline(in, before, '\t') || !std::getline(in, after, '\t'))
     return false;
   std::getline(in, f.actions);
-  char* end = nullptr;
-  f.before_ms = std::strtod(before.c_str(), &end);
-  if (end == before.c_str() || *end) return false;
-  f.after_ms = std::strtod(after.c_str(), &end);
-  if (end == after.c_str() || *end) return false;
+  if (!read_number(before, f.before_ms) || !read_number(after, f.after_ms)) return false;
   try {
     parse_actions(f.actions);
   } catch (const Error&) { return false; }

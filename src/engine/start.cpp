@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/lifetime.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -56,6 +57,6 @@ void start_engine() {
   }();
 }
 
-[[maybe_unused]] static const bool at_load = (start_engine(), true);
+MOTE_RUN_FIRST static void at_load() { start_engine(); }
 
 }  // namespace mote

@@ -30,12 +30,14 @@ void realize(const std::vector<Tensor>& tensors, Loc where) {
   realize(std::span<const Tensor>(tensors));
 }
 
-static std::vector<std::byte> host_memory(int64_t bytes) try {
-  return std::vector<std::byte>(static_cast<size_t>(bytes));
-} catch (const std::bad_alloc&) {
+[[noreturn]] static void no_memory(size_t bytes) {
   fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has no ", bytes,
                                " bytes left for the values"));
 }
+
+static std::vector<std::byte> host_memory(int64_t bytes) try {
+  return std::vector<std::byte>(static_cast<size_t>(bytes));
+} catch (const std::bad_alloc&) { no_memory(static_cast<size_t>(bytes)); }
 
 static int64_t count_of(const std::vector<int64_t>& sizes) {
   int64_t count = 1;
@@ -48,7 +50,7 @@ static std::vector<std::byte> front_of(const std::vector<std::byte>& memory, con
                                 const std::vector<int64_t>& sizes) {
   auto element = static_cast<size_t>(size_of(t.dtype()));
   std::vector<int64_t> strides = row_major_strides(dims_of(t)), at(sizes.size(), 0);
-  std::vector<std::byte> out(static_cast<size_t>(count_of(sizes)) * element);
+  std::vector<std::byte> out = host_memory(count_of(sizes) * size_of(t.dtype()));
   for (size_t to = 0; to < out.size(); to += element) {
     int64_t from = 0;
     for (size_t i = 0; i < at.size(); ++i) from += at[i] * strides[i];
@@ -119,8 +121,10 @@ std::vector<T> Tensor::to_vector(Loc where) const {
   expect_defined(*this);
   std::vector<std::byte> bytes = read_bytes(*this);
   std::vector<T> out;
-  const auto size = static_cast<size_t>(size_of(dtype()));
-  out.reserve(bytes.size() / size);
+  const auto size = static_cast<size_t>(size_of(dtype())), count = bytes.size() / size;
+  try {
+    out.reserve(count);
+  } catch (const std::bad_alloc&) { no_memory(count * sizeof(T)); }
   for (size_t at = 0; at < bytes.size(); at += size)
     out.push_back(convert<T>(dtype(), bytes.data() + at));
   return out;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/number.h"
+
 namespace mote {
 
 // One pass over the text. `open_` holds the arrays and objects not yet closed.
@@ -203,19 +205,14 @@ bool JsonValue::boolean(std::string_view what) const {
 int64_t JsonValue::integer(std::string_view what) const {
   expect(is_number(), what, "a number");
   int64_t out = 0;
-  const std::string_view digits = node().text;
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  expect(error == std::errc() && stop == digits.data() + digits.size(), what,
-         "a whole number of at most 63 bits");
+  expect(read_number(node().text, out), what, "a whole number of at most 63 bits");
   return out;
 }
 
 double JsonValue::number(std::string_view what) const {
   expect(is_number(), what, "a number");
   double out = 0;
-  const std::string_view digits = node().text;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  expect(result.ec == std::errc(), what, "a number that a double holds");
+  expect(read_number(node().text, out), what, "a number that a double holds");
   return out;
 }
 
@@ -306,9 +303,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
 
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return literal("null");
-  char digits[32];
-  const auto result = std::to_chars(digits, digits + sizeof digits, number);
-  return literal({digits, static_cast<size_t>(result.ptr - digits)});
+  return literal(shortest_text(number));
 }
 
 JsonWriter& JsonWriter::value(bool b) { return literal(b ? "true" : "false"); }

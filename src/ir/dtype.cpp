@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/float_environment.h"
+
 namespace mote {
 
 static constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
@@ -117,8 +119,14 @@ static double decode_small(unsigned bits, int e, int m, bool has_inf) {
   return sign * std::ldexp(mant + (1u << m), static_cast<int>(exp) - bias - m);
 }
 
-Half to_half(double v) { return {static_cast<uint16_t>(encode_small(v, 5, 10, true))}; }
-BFloat16 to_bfloat16(double v) { return {static_cast<uint16_t>(encode_small(v, 8, 7, true))}; }
+Half to_half(double v) {
+  FloatEnvironment nearest;
+  return {static_cast<uint16_t>(encode_small(v, 5, 10, true))};
+}
+BFloat16 to_bfloat16(double v) {
+  FloatEnvironment nearest;
+  return {static_cast<uint16_t>(encode_small(v, 8, 7, true))};
+}
 double to_double(Half v) { return decode_small(v.bits, 5, 10, true); }
 double to_double(BFloat16 v) { return decode_small(v.bits, 8, 7, true); }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/large_pages.h"
+#include "base/lifetime.h"
 #include "ir/build.h"
 #include "ir/device_list.h"
 #include "ir/fold.h"
@@ -250,10 +251,13 @@ void Arena::reset() {
 static thread_local Arena* current_arena = nullptr;
 static thread_local bool in_tensor_graph = false;
 
-Arena& arena() {
-  static thread_local Arena fallback;
-  return current_arena ? *current_arena : fallback;
-}
+namespace {
+struct Fallback {
+  Arena arena;
+};
+}  // namespace
+
+Arena& arena() { return current_arena ? *current_arena : PerThread<Fallback>::get().arena; }
 
 ArenaScope::ArenaScope(Arena& a) : before_(current_arena) { current_arena = &a; }
 ArenaScope::~ArenaScope() { current_arena = before_; }
@@ -503,11 +507,18 @@ Dim index_expression(Op op, const Dim& a, const Dim& b) {
 
 // ---- Walking
 
+namespace {
+// Marks live in a per-thread column with an epoch, so that walking costs no clearing.
+struct Walk {
+  std::vector<uint32_t> marks;
+  uint32_t epoch = 0;
+  std::vector<std::pair<Node*, uint32_t>> stack;
+};
+}  // namespace
+
+// `enter` must not walk itself.
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
-  // Marks live in a per-thread column with an epoch, so that walking costs no clearing. `enter`
-  // must not walk itself.
-  static thread_local std::vector<uint32_t> marks;
-  static thread_local uint32_t epoch = 0;
+  auto& [marks, epoch, stack] = PerThread<Walk>::get();
   if (++epoch == 0) {
     std::fill(marks.begin(), marks.end(), 0);
     epoch = 1;
@@ -518,7 +529,6 @@ std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(U
     marks[n->id] = epoch;
     return false;
   };
-  static thread_local std::vector<std::pair<Node*, uint32_t>> stack;
   stack.clear();
   std::vector<UOp> order;
   order.reserve(64);  // most graphs are kernels

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "ir/graph.h"
 
 namespace mote {
@@ -57,10 +58,7 @@ class MemoLease {
     std::vector<std::unique_ptr<Memo<T>>> all;
     size_t used = 0;
   };
-  static Pool& pool() {
-    thread_local Pool of_thread;
-    return of_thread;
-  }
+  static Pool& pool() { return PerThread<Pool>::get(); }
   Memo<T>* memo_;
 };
 

@@ -12,7 +12,7 @@ namespace mote {
 
 const ArgObject* intern_arg(std::span<const int64_t> ints, std::string_view str) {
   static std::mutex mutex;
-  static std::unordered_multimap<uint64_t, std::unique_ptr<ArgObject>> table;
+  static auto& table = *new std::unordered_multimap<uint64_t, std::unique_ptr<ArgObject>>;
   uint64_t h = hash_bytes(ints.data(), ints.size_bytes(), hash_bytes(str.data(), str.size()));
   std::lock_guard lock(mutex);
   auto [begin, end] = table.equal_range(h);

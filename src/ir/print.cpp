@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "ir/graph.h"
 #include "ir/storage.h"
 
@@ -45,13 +46,10 @@ bool is_inline(const Node* n) { return n->op == Op::Const || n->op == Op::Invali
 
 void append_float(std::string& out, double v) {
   const uint64_t bits = std::bit_cast<uint64_t>(v);
-  char buf[40];
-  if (std::isnan(v) && bits != std::bit_cast<uint64_t>(std::nan(""))) {
-    std::snprintf(buf, sizeof buf, "nan(%llx)", static_cast<unsigned long long>(bits));
-    out += buf;
-    return;
-  }
-  out.append(buf, std::to_chars(buf, buf + sizeof buf, v).ptr);
+  if (std::isnan(v) && bits != std::bit_cast<uint64_t>(std::nan("")))
+    append(out, text("nan(", hex_text(bits, 16), ")"));
+  else
+    out += shortest_text(v);
 }
 
 void append_literal(std::string& out, const Node* c) {
@@ -203,8 +201,7 @@ class Parser {
 
   template <class T>
   bool number(std::string_view w, T* v) const {
-    auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), *v);
-    return error == std::errc{} && end == w.data() + w.size();
+    return read_number(w, *v);
   }
 
   UOp definition() {

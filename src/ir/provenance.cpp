@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/lifetime.h"
 
 namespace mote {
 
@@ -51,13 +52,14 @@ std::string place_of_open_call() {
   if (!open_call.file || !open_call.line) return "";
   return text(" (", open_call.file, ":", open_call.line, ")");
 }
-[[maybe_unused]] const bool hooked = (error_place = place_of_open_call, true);
+MOTE_RUN_FIRST void hook() { error_place = place_of_open_call; }
 
 }  // namespace
 
-CallScope::CallScope(const char* method, const std::source_location& where)
-    : outermost_(open_call.file == nullptr) {
-  if (!outermost_) return;
+CallScope::CallScope(const char* method, const std::source_location& where) {
+  if (open_call.file) return;
+  outermost_.emplace();
+  check_not_forked_amid_call();
   open_call.method = method;
   open_call.file = where.file_name();
   open_call.line = where.line();

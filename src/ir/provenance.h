@@ -1,8 +1,12 @@
 // Who made a node: the tensor method, the module and the user's file and line. Outside identity.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string>
+
+#include "base/float_environment.h"
+#include "base/fork.h"
 
 namespace mote {
 
@@ -14,7 +18,9 @@ struct Provenance {
 };
 
 // Opened by every public call; only the outermost one of a thread counts, so that the line kept is
-// the user's and not the library's. Costs a few nanoseconds.
+// the user's and not the library's. Inside, floats round as they do by default, whatever the
+// caller's thread is set to. A User error in a child that was forked amid another thread's call.
+// Costs a few nanoseconds.
 class CallScope {
  public:
   CallScope(const char* method, const std::source_location& where);
@@ -22,7 +28,11 @@ class CallScope {
   CallScope(const CallScope&) = delete;
 
  private:
-  bool outermost_;
+  struct Outermost {
+    InsideLibrary inside;
+    FloatEnvironment nearest;
+  };
+  std::optional<Outermost> outermost_;
 };
 // Names the module (layer) that is running, for nodes made inside.
 class ModuleScope {

@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "base/lifetime.h"
 #include "ir/build.h"
 #include "ir/graph.h"
 #include "ir/print.h"
@@ -300,7 +301,7 @@ struct StageRow {
 };
 
 // clang-format off
-const StageRow stage_rows[] = {
+MOTE_MADE_FIRST const StageRow stage_rows[] = {
     {"tensor",
      ops_with(Movement) | ops_with(Alu) | ops_with(Moves) |
          OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/lifetime.h"
 #include "ir/eval.h"
 #include "lower/lower.h"
 
@@ -258,7 +259,7 @@ constexpr Rule expansions[] = {
 
 }  // namespace
 
-const RuleSet expansion_rules{
+MOTE_MADE_FIRST const RuleSet expansion_rules{
     "expand ops", RuleSet::Structural, {tables::bool_arithmetic, tables::expansions}
 };
 

@@ -48,6 +48,11 @@ void expect_ascending(const std::vector<int64_t>& milestones) {
 
 }  // namespace
 
+double Schedule::operator()(int64_t step) const {
+  FloatEnvironment nearest;
+  return formula(*this, step);
+}
+
 Schedule constant_lr(double lr, double factor, int64_t steps) {
   auto formula = [](const Schedule& s, int64_t step) {
     return static_cast<double>(step) < s.numbers[2] ? s.numbers[0] * s.numbers[1] : s.numbers[0];

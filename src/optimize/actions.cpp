@@ -1,11 +1,11 @@
 // Actions: printing, parsing, applying.
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 #include <unordered_map>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -40,32 +40,41 @@ std::string to_string(std::span<const Action> list) {
   return out;
 }
 
+// "2" or, where more loops may be named with it, "2+0+1".
+static bool parse_slots(std::string_view word, bool may_add, std::vector<int>* out) {
+  int slot = 0;
+  if (!take_number(word, slot)) return false;
+  out->push_back(slot);
+  for (; may_add && word.starts_with('+'); out->push_back(~slot)) {
+    word.remove_prefix(1);
+    if (!take_number(word, slot) || slot < 0) return false;
+  }
+  return word.empty();
+}
+
+static bool parse_action(std::string_view line, Action* a) {
+  const auto kind = std::ranges::find(kind_names, take_word(line));
+  if (kind == std::end(kind_names)) return false;
+  a->kind = static_cast<Action::Kind>(kind - kind_names);
+  const std::string_view slot = take_word(line);
+  if (a->kind == Action::Stage && slot == "sum") a->slot = Action::kSum;
+  else if (!read_number(slot, a->slot) || a->slot < 0) return false;
+  if (has_amount(a->kind) && !read_number(take_word(line), a->amount)) return false;
+  if (a->kind == Action::Split && !parse_role(take_word(line), &a->role)) return false;
+  std::string_view word = take_word(line);
+  for (; has_list(a->kind) && !word.empty(); word = take_word(line))
+    if (!parse_slots(word, a->kind == Action::Stage, &a->over)) return false;
+  const bool lacks_list = has_list(a->kind) && a->over.empty() && a->kind != Action::Fetch;
+  return word.empty() && !lacks_list;
+}
+
 std::vector<Action> parse_actions(std::string_view given) {
   std::vector<Action> out;
-  std::istringstream lines{std::string(given)};
-  for (std::string line; std::getline(lines, line, ';');) {
-    std::istringstream words(line);
-    std::string kind, slot_text, role;
+  while (!given.empty()) {
+    const std::string_view line = given.substr(0, given.find(';'));
+    given.remove_prefix(std::min(line.size() + 1, given.size()));
     Action a;
-    words >> kind >> slot_text;
-    auto it = std::ranges::find(kind_names, kind);
-    bool ok = static_cast<bool>(words) && it != std::end(kind_names);
-    if (ok) a.kind = static_cast<Action::Kind>(it - kind_names);
-    if (ok && a.kind == Action::Stage && slot_text == "sum") a.slot = Action::kSum;
-    else ok = ok && static_cast<bool>(std::istringstream(slot_text) >> a.slot) && a.slot >= 0;
-    if (ok && has_amount(a.kind)) ok = static_cast<bool>(words >> a.amount);
-    if (ok && a.kind == Action::Split)
-      ok = static_cast<bool>(words >> role) && parse_role(role, &a.role);
-    for (int slot; ok && has_list(a.kind) && words >> slot;) {
-      a.over.push_back(slot);
-      while (a.kind == Action::Stage && words.peek() == '+' && words.get()) {
-        ok = ok && static_cast<bool>(words >> slot) && slot >= 0;
-        a.over.push_back(~slot);
-      }
-    }
-    if (ok && has_list(a.kind)) ok = words.eof() && (!a.over.empty() || a.kind == Action::Fetch);
-    std::string rest;
-    check(ok && !(words >> rest), "[actions] cannot read '", line,
+    check(parse_action(line, &a), "[actions] cannot read '", line,
           "'; write for example 'split 0 8 upcast'");
     out.push_back(a);
   }

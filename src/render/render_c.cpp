@@ -2,10 +2,10 @@
 // registers at -O2. A vector of bools is one of bytes that are 0 or -1.
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "render/expand.h"
 #include "render/render.h"
 
@@ -48,10 +48,8 @@ std::string float_literal(DType d, double v) {
   const char* end = d == DType::f32 ? "f" : "";
   if (std::isnan(v)) return text("__builtin_nan", end, "(\"\")");
   if (std::isinf(v)) return text(v < 0 ? "-" : "", "__builtin_inf", end, "()");
-  char digits[40];
   const bool plain = std::fabs(v) < 1e6 && v == std::trunc(v);
-  std::snprintf(digits, sizeof digits, plain ? "%.1f" : "%a", v);
-  return text(digits, end);
+  return text(plain ? fixed_text(v, 1) : hex_text(v), end);
 }
 
 std::string scalar_literal(const Scalar& s) {

@@ -3,11 +3,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "render/expand.h"
 #include "render/render.h"
 
@@ -45,17 +45,11 @@ std::string suffix(DType d, int lanes) {
 }
 
 std::string float_literal(DType d, double v) {
-  char out[32];
-  if (d == DType::f16 || d == DType::bf16) {
-    const unsigned bits = d == DType::f16 ? to_half(v).bits : to_bfloat16(v).bits;
-    std::snprintf(out, sizeof out, "0x%c%04X", d == DType::f16 ? 'H' : 'R', bits);
-  } else if (std::fabs(v) < 1e6 && v * 64 == std::trunc(v * 64)) {
-    std::snprintf(out, sizeof out, "%.6f", v);  // exact: at most six binary places
-  } else {
-    std::snprintf(out, sizeof out, "0x%016llX",
-                  static_cast<unsigned long long>(std::bit_cast<uint64_t>(v)));
-  }
-  return out;
+  if (d == DType::f16) return text("0xH", hex_text(to_half(v).bits, 4));
+  if (d == DType::bf16) return text("0xR", hex_text(to_bfloat16(v).bits, 4));
+  if (std::fabs(v) < 1e6 && v * 64 == std::trunc(v * 64))
+    return fixed_text(v, 6);  // exact: at most six binary places
+  return text("0x", hex_text(std::bit_cast<uint64_t>(v), 16));
 }
 
 std::string scalar_literal(const Scalar& s) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/lifetime.h"
 #include "ir/build.h"
 #include "ir/memo.h"
 #include "ir/print.h"
@@ -46,10 +47,8 @@ class ScratchLease {
   Scratch& operator*() { return *scratch_; }
 
  private:
-  static std::vector<std::unique_ptr<Scratch>>& pool() {
-    thread_local std::vector<std::unique_ptr<Scratch>> all;
-    return all;
-  }
+  using Pool = std::vector<std::unique_ptr<Scratch>>;
+  static Pool& pool() { return PerThread<Pool>::get(); }
   static size_t& depth() {
     thread_local size_t used = 0;
     return used;
@@ -190,7 +189,9 @@ class Rewriter {
   std::array<const Rule*, 12> recent_{};
 };
 
-thread_local PassHook pass_hook;
+struct OwnHook {
+  PassHook call;
+};
 
 }  // namespace
 
@@ -206,12 +207,13 @@ UOp apply_once(UOp node, const RuleSet& rules, void* context) {
   return r;
 }
 
-void set_pass_hook(PassHook hook) { pass_hook = std::move(hook); }
+void set_pass_hook(PassHook hook) { PerThread<OwnHook>::get().call = std::move(hook); }
 
 UOp run_passes(UOp root, std::span<const Pass> passes, const Target& target) {
+  const OwnHook* hook = PerThread<OwnHook>::if_made();
   for (const Pass& p : passes) {
     root = p.run(root, target);
-    if (pass_hook) pass_hook(p, root);
+    if (hook && hook->call) hook->call(p, root);
   }
   return root;
 }

@@ -322,16 +322,15 @@ Node* Matcher::apply_form(int form, Node* node, void* context) const {
 // ---- Rule sets and traces
 
 RuleSet::RuleSet(const char* name, Kind kind, std::initializer_list<std::span<const Rule>> tables)
-    : name_(name), kind_(kind), stamp_(0) {
+    : name_(name), kind_(kind), stamp_(0), rules_(new std::vector<const Rule*>) {
   static std::atomic<uint32_t> stamped{0};
   if (kind == Pure) {
     uint32_t bit = stamped++;
     if (bit < 32) stamp_ = 1u << bit;
   }
   for (std::span<const Rule> table : tables)
-    for (const Rule& r : table) rules_.push_back(&r);
+    for (const Rule& r : table) rules_->push_back(&r);
 }
-RuleSet::~RuleSet() { delete matcher_.load(); }
 
 const Matcher& RuleSet::matcher() const {
   if (const Matcher* m = matcher_.load(std::memory_order_acquire)) return *m;

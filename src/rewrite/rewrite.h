@@ -31,18 +31,17 @@ class RuleSet {
   enum Kind { Pure, Structural };
   RuleSet(const char* name, Kind kind, std::initializer_list<std::span<const Rule>> tables);
   RuleSet(const RuleSet&) = delete;
-  ~RuleSet();
   const char* name() const { return name_; }
   Kind kind() const { return kind_; }
   uint32_t stamp() const { return stamp_; }  // one bit, or 0
-  const std::vector<const Rule*>& rules() const { return rules_; }
+  const std::vector<const Rule*>& rules() const { return *rules_; }
   const Matcher& matcher() const;  // compiled at first use
 
  private:
   const char* name_;
   Kind kind_;
   uint32_t stamp_;
-  std::vector<const Rule*> rules_;
+  std::vector<const Rule*>* rules_;  // kept for good, as the matcher is: programs compute at exit
   mutable std::atomic<const Matcher*> matcher_{nullptr};
 };
 

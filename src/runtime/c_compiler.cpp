@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "runtime/cpu_info.h"
 
 extern char** environ;
@@ -173,7 +174,7 @@ Compiler find_compiler() {
 }
 
 const Compiler& compiler() {
-  static const Compiler found = find_compiler();
+  static const auto& found = *new Compiler(find_compiler());
   return found;
 }
 
@@ -181,7 +182,9 @@ const Compiler& compiler() {
 std::string offending_line(const std::string& messages, std::string_view c_text) {
   int number = 0;
   for (size_t at = 0; number <= 0 && (at = messages.find("<stdin>:", at)) != messages.npos;)
-    number = std::atoi(messages.c_str() + (at += 8));
+    if (std::string_view rest = std::string_view(messages).substr(at += 8);
+        !take_number(rest, number))
+      number = 0;
   if (number <= 0) return "";
   const std::string label = text("line ", number, ": ");
   while (--number > 0 && c_text.find('\n') != c_text.npos)

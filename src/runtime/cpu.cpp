@@ -9,6 +9,7 @@
 #include "base/build_id.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/lifetime.h"
 #include "base/threads.h"
 #include "ir/provenance.h"
 #include "render/render.h"
@@ -60,7 +61,7 @@ class WorkerMemory {
 void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t begin,
                   int64_t end) const {
   if (scratch.empty()) return entry(const_cast<void**>(buffers.data()), vars, begin, end);
-  static thread_local WorkerMemory memory;
+  auto& memory = PerThread<WorkerMemory>::get();
   // A line between two of them, so that equal places of both are not in one cache set.
   auto padded = [](const Scratch& s) { return (s.bytes + 63) / 64 * 64 + 64; };
   int64_t bytes = 0;
@@ -75,7 +76,9 @@ void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t b
   entry(all.data(), vars, begin, end);
 }
 
-bool use_c() { return flag(Flag::CC) || !llvm_available(); }
+bool use_c() {
+  return flag(Flag::CC) || !llvm_available() || (llvm_has_ended() && c_compiler_available());
+}
 
 class Cpu : public Device {
  public:

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/cgroup.h"
+#include "base/number.h"
 #include "base/threads.h"
 
 namespace mote {
@@ -36,9 +37,10 @@ int64_t parse_size(const std::string& text) {
 
 std::string first_word(const std::string& file) {
   std::ifstream in(file);
-  std::string word;
-  in >> word;
-  return word;
+  std::string line;
+  std::getline(in, line);
+  std::string_view rest = line;
+  return std::string(take_word(rest));
 }
 
 void read_caches(CpuInfo& info) {
@@ -109,7 +111,7 @@ int64_t cache_share(const CpuInfo& info, int threads) {
 }
 
 const CpuInfo& cpu_info() {
-  static const CpuInfo info = [] {
+  static const auto& info = *new const CpuInfo([] {
     CpuInfo read;
     read.model = cpuinfo_line("model name");
     if (read.model.empty()) read.model = "unknown CPU";
@@ -125,7 +127,7 @@ const CpuInfo& cpu_info() {
     if (cpuinfo_line("vendor_id") == "GenuineIntel") read.ahead_bytes = 8192;
     read.memory_bytes = memory();
     return read;
-  }();
+  }());
   return info;
 }
 

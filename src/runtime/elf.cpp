@@ -318,7 +318,7 @@ void* LoadedObject::symbol(std::string_view name) const {
       {#name "f", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(::name##f))}
 
 void* c_library_symbol(std::string_view name) {
-  static const std::map<std::string_view, void*> table = {
+  static const auto& table = *new std::map<std::string_view, void*>{
       {"memcpy", reinterpret_cast<void*>(&::memcpy)},
       {"memset", reinterpret_cast<void*>(&::memset)},
       {"memmove", reinterpret_cast<void*>(&::memmove)},

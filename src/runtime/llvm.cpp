@@ -2,12 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/lifetime.h"
+#include "base/threads.h"
 
 namespace mote {
 namespace {
@@ -86,6 +90,7 @@ constexpr const char* library_names[] = {
     "/usr/local/lib/libLLVM.so.19.1",
 };
 
+std::atomic<bool> has_ended{false};
 thread_local bool compiling = false;  // on this thread, so that a fatal error is ours to report
 
 // LLVM ends the process when this returns. Its code holds no destructors that matter on the way:
@@ -154,10 +159,13 @@ Library::Library() {
   initialize_asm_printer();
   initialize_asm_parser();
   install_fatal_handler(on_fatal_error);
+  // LLVM has registered its destructors while it was loaded; this runs before them.
+  std::atexit([] { has_ended = true; });
+  keep_loaded();
 }
 
 const Library& library() {
-  static const Library loaded;
+  static const auto& loaded = *new Library;
   return loaded;
 }
 
@@ -197,7 +205,7 @@ struct ThreadMachine {
   }
 };
 
-thread_local ThreadMachine thread_machine;
+ThreadMachine& thread_machine() { return PerThread<ThreadMachine>::get(); }
 
 // One compilation, in a context of its own.
 class Compilation {
@@ -206,7 +214,7 @@ class Compilation {
       : llvm_(need_library()),
         text_(ir_text),
         target_(target),
-        machine_(thread_machine.get(target)) {
+        machine_(thread_machine().get(target)) {
     context_ = llvm_.context_create();
     llvm_.set_diagnostic_handler(context_, collect, this);
     compiling = true;
@@ -216,8 +224,8 @@ class Compilation {
     const bool fatal = !std::exchange(finished_, true);
     compiling = false;
     if (fatal) {  // LLVM was left in the middle of its work: do not touch what it was working on
-      thread_machine.machine = nullptr;
-      thread_machine.drop();
+      thread_machine().machine = nullptr;
+      thread_machine().drop();
       return;
     }
     if (module_) llvm_.module_dispose(module_);
@@ -304,14 +312,16 @@ bool llvm_available(std::string* why_not) {
   return library().why_not.empty();
 }
 
+bool llvm_has_ended() { return has_ended; }
+
 std::string llvm_version() { return library().version; }
 
 CpuTarget host_cpu_target() {
-  static const CpuTarget host = [] {
+  static const auto& host = *new const CpuTarget([] {
     const Library& llvm = need_library();
     return CpuTarget{llvm.take(llvm.default_triple()), llvm.take(llvm.host_cpu()),
                      llvm.take(llvm.host_features()), default_passes};
-  }();
+  }());
   return host;
 }
 
@@ -320,12 +330,24 @@ std::string describe(const CpuTarget& target) {
               "] codegen ", target.codegen_level);
 }
 
+// LLVM recurses over what it compiles.
+static std::vector<uint8_t> compile_on_large_stack(std::string_view ir_text,
+                                                   const CpuTarget& target, Emit what) {
+  if (has_ended)
+    fail(ErrorKind::Device, "[llvm] a new kernel cannot be compiled while the program ends: LLVM is "
+                            "gone, and there is no C compiler; compute it once before");
+  constexpr size_t enough = size_t{2} << 20;
+  std::vector<uint8_t> out;
+  with_stack(enough, [&] { out = Compilation(ir_text, target).run(what); });
+  return out;
+}
+
 std::vector<uint8_t> llvm_compile(std::string_view ir_text, const CpuTarget& target) {
-  return Compilation(ir_text, target).run(Object);
+  return compile_on_large_stack(ir_text, target, Object);
 }
 
 std::string llvm_assembly(std::string_view ir_text, const CpuTarget& target) {
-  const auto bytes = Compilation(ir_text, target).run(Assembly);
+  const auto bytes = compile_on_large_stack(ir_text, target, Assembly);
   return {bytes.begin(), bytes.end()};
 }
 

@@ -36,6 +36,10 @@ constexpr const char* default_passes = "sroa,early-cse";
 // tried and what to install. Loads the library on the first call of any function here.
 bool llvm_available(std::string* why_not = nullptr);
 
+// The program is ending and LLVM has destroyed what it needs to compile. Kernels that were compiled
+// before still run.
+bool llvm_has_ended();
+
 // "19.1.7", or empty if not available.
 std::string llvm_version();
 
@@ -46,9 +50,9 @@ CpuTarget host_cpu_target();
 std::string describe(const CpuTarget& target);
 
 // Compiles a module. The object is position-independent, small code model; its functions may call
-// those that c_library_symbol() knows. Throws Error(Device) if LLVM is not available or the target
-// unknown, and Error(Internal) with LLVM's message and the offending line if the text does not
-// parse, verify or compile. Threads: any number may compile at once.
+// those that c_library_symbol() knows. Throws Error(Device) if LLVM is not available, has ended or
+// does not know the target, and Error(Internal) with LLVM's message and the offending line if the text does not
+// parse, verify or compile. Threads: any number may compile at once, however small their stacks.
 std::vector<uint8_t> llvm_compile(std::string_view ir_text, const CpuTarget& target);
 
 // The same, as assembler text, for people and for tests that look for spills.

@@ -2,6 +2,7 @@
 // in the order of their hashes, and those contain the old numbers: two layers of a network would
 // otherwise give two kernels that differ in nothing else.
 #include "base/hash.h"
+#include "base/lifetime.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -9,7 +10,9 @@ namespace mote {
 namespace {
 
 // By node id; kept between calls so that a call costs only its own nodes.
-thread_local std::vector<uint64_t> colour, context;
+struct Columns {
+  std::vector<uint64_t> colour, context;
+};
 
 bool is_param_or_range(UOp n) { return n->is(Op::Param) || n->is(Op::Range); }
 
@@ -21,6 +24,7 @@ uint64_t leaf_colour(UOp n) {
 
 // From the sources of each node, in either order where they commute.
 void colour_upwards(std::span<const UOp> order) {
+  auto& colour = PerThread<Columns>::get().colour;
   for (UOp n : order) {
     if (is_param_or_range(n)) continue;
     uint64_t h = mix(static_cast<uint64_t>(n->op) << 8 | static_cast<uint64_t>(n->dtype),
@@ -37,6 +41,7 @@ void colour_upwards(std::span<const UOp> order) {
 
 // From the users of each node: tells leaves apart that look alike but are used elsewhere too.
 void colour_downwards(std::span<const UOp> order, std::span<const UOp> roots) {
+  auto& [colour, context] = PerThread<Columns>::get();
   for (UOp n : order) context[n->id] = 0;
   for (size_t i = 0; i < roots.size(); ++i) context[roots[i]->id] += mix(i, roots.size());
   for (size_t i = order.size(); i-- > 0;) {
@@ -49,6 +54,7 @@ void colour_downwards(std::span<const UOp> order, std::span<const UOp> roots) {
 
 // Leaves as they are first met, the smaller colour first where sources commute.
 void collect(std::span<const UOp> roots, std::vector<UOp>& out) {
+  auto& [colour, context] = PerThread<Columns>::get();
   std::vector<UOp> stack(roots.rbegin(), roots.rend());
   while (!stack.empty()) {
     UOp n = stack.back();
@@ -64,6 +70,7 @@ void collect(std::span<const UOp> roots, std::vector<UOp>& out) {
 }  // namespace
 
 std::vector<UOp> canonical_leaves(std::span<const UOp> roots, std::span<const UOp> numbered) {
+  auto& [colour, context] = PerThread<Columns>::get();
   if (colour.size() < arena().size()) {
     colour.resize(arena().size() * 2);
     context.resize(arena().size() * 2);

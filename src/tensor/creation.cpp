@@ -22,8 +22,11 @@ uint8_t device_named(const std::string& name) {
 
 uint8_t device_of_new_tensors() {
   if (uint8_t id = default_device_id.load()) return id;
-  static thread_local std::string known = device_name(kDefaultDevice);
-  static thread_local uint8_t id = kDefaultDevice;
+  struct Known {
+    std::string name = device_name(kDefaultDevice);
+    uint8_t id = kDefaultDevice;
+  };
+  auto& [known, id] = PerThread<Known>::get();
   if (const std::string& name = flag_text(Flag::DEV); name != known) {
     id = device_named(name);
     known = name;
@@ -92,7 +95,7 @@ Ref affine(const Dim& length, const Number& start, const Number& step, DType dty
 
 void store_number(DType d, char* at, const Number& n) {
   if (is_float(d))
-    store_float(d, at, n.f);
+    store_float(d, at, real(n));
   else
     store_int(d, at, n.kind == Number::Float ? scalar(d, n.f).i : n.i);
 }
@@ -197,9 +200,10 @@ Tensor arange(const Sym& end, const Options& o, Loc where) {
 Tensor linspace(Number start, Number end, int64_t steps, const Options& o, Loc where) {
   Call call("linspace", where);
   expect(steps >= 0, "needs a number of steps >= 0, got ", steps);
-  double step = steps > 1 ? (end.f - start.f) / static_cast<double>(steps - 1) : 0;
+  const double first = real(start), last = real(end);
+  double step = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
   Tensor i = make_value(prim::cast(prim::iota(steps), DType::f64), device_from(o.device));
-  Tensor up = i * step + start.f, down = end.f - (static_cast<double>(steps - 1) - i) * step;
+  Tensor up = i * step + first, down = last - (static_cast<double>(steps - 1) - i) * step;
   Tensor t = steps > 1 ? where_tensor(i < static_cast<double>(steps / 2), up, down) : up;
   return t.to(dtype_or(o, DType::f32));
 }

@@ -167,9 +167,14 @@ Ref constant(DType dtype, const Number& n) {
   bool whole = n.kind != Number::Float;
   if (dtype == DType::boolean)
     return prim::constant(dtype, static_cast<int64_t>(whole ? n.i != 0 : n.f != 0));
-  if (is_float(dtype) || !whole)
-    return prim::constant(dtype, n.f);
+  if (is_float(dtype) || !whole) return prim::constant(dtype, real(n));
   return prim::constant(dtype, n.i);
+}
+
+double real(const Number& n) {
+  if (n.kind == Number::Float) return n.f;
+  return n.above_int64() ? static_cast<double>(static_cast<uint64_t>(n.i))
+                         : static_cast<double>(n.i);
 }
 
 Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype) {

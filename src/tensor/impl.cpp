@@ -17,7 +17,6 @@ void (*open_device)(uint8_t) = nullptr;
 thread_local HandleListener* handle_listener = nullptr;
 thread_local bool Call::values = false;
 thread_local int Call::depth = 0;
-thread_local std::vector<Ref> Call::pins;
 
 namespace {
 
@@ -202,7 +201,9 @@ Tensor::Tensor(const Tensor& o) : impl_(o.impl_) {
   if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
 }
 Tensor::~Tensor() {
-  if (impl_ && impl_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete impl_;
+  if (!impl_ || impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  InsideLibrary inside;
+  if (!forked_amid_call()) delete impl_;
 }
 Tensor& Tensor::operator=(const Tensor& o) & {
   Tensor copy(o);

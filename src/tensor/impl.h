@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/flags.h"
+#include "base/lifetime.h"
 #include "ir/device_list.h"
 #include "ir/graph.h"
 #include "ir/provenance.h"
@@ -113,10 +114,10 @@ class Call {
   Call(const char* method, const Loc& where) : Call(method, where, true) {}
   ~Call() {
     values = outer_;
-    if (--depth == 0 && !pins.empty()) pins.clear();
+    if (Pins* p = PerThread<Pins>::if_made(); --depth == 0 && p && !p->empty()) p->clear();
   }
   static const Dim& keep(const Dim& d, Ref r) {  // r lives as long as the outermost call
-    pins.push_back(std::move(r));
+    PerThread<Pins>::get().push_back(std::move(r));
     return d;
   }
   static bool gives_values() { return values; }
@@ -137,7 +138,7 @@ class Call {
   bool outer_;
   static thread_local bool values;
   static thread_local int depth;
-  static thread_local std::vector<Ref> pins;
+  using Pins = std::vector<Ref>;
 };
 // Of a method that gives views; called to compute a value, it gives values as well.
 class ViewCall : public Call {
@@ -214,6 +215,8 @@ Tensor elementwise(Op op, std::initializer_list<Operand> operands, DType dtype);
 // A tensor of the operand: unchanged, cast, or a rank-0 one on like's device.
 Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype = DType::none);
 Ref constant(DType dtype, const Number& n);
+// n.f of an integer was rounded in the caller's code, in whatever mode its thread is.
+double real(const Number& n);
 // Under CHECK=1 a divisor that is 0 anywhere is an error, where the division is one of integers.
 void check_divisor(const Operand& divisor, DType dtype);
 uint8_t device_from(const std::string& name);

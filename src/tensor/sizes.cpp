@@ -160,7 +160,11 @@ Ints::Ints(std::initializer_list<int64_t> l) : list(l) {}
 Floats::Floats(std::initializer_list<double> l) : list(l) {}
 
 Sym::Sym(const Sym& o) : node_(counted(UOp(o.node_))) {}
-Sym::~Sym() { Ref::adopt(node_); }
+Sym::~Sym() {
+  if (!node_) return;
+  InsideLibrary inside;
+  if (!forked_amid_call()) Ref::adopt(node_);
+}
 Sym Sym::adopt(Node* node) {
   Sym s;
   s.node_ = node;
