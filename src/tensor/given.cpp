@@ -196,6 +196,9 @@ Tensor sinc_row(const Step& s) {
 }
 
 Tensor softsign_row(const Step& s) { return s.g / (s.x[0].abs() + 1).square(); }
+// y holds elements of x, on the last axis those at the positions that the second operand says.
+Tensor taken_last_row(const Step& s) { return s.g.zeros_like().scatter_add(-1, s.x[1], s.g); }
+
 Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
 Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }
 
@@ -209,10 +212,10 @@ using Row = Tensor (*)(const Step&);
 // clang-format off
 constexpr Row rows[] = {
     acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
-    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, expm1_row, first_max_row,
-    gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row, negative_expm1_row,
+    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, expm1_row,
+    first_max_row, gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row, negative_expm1_row,
     one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row, sinh_row,
-    softsign_row, tan_row, tanhshrink_row, xlogy_row};
+    softsign_row, taken_last_row, tan_row, tanhshrink_row, xlogy_row};
 // clang-format on
 static_assert(std::size(rows) == static_cast<size_t>(Given::Count));
 

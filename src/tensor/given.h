@@ -13,7 +13,7 @@ namespace mote {
 enum class Given : int64_t {
   Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare, Erfc,
   Expm1, FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1, OneMinusSquare, Pow,
-  Prelu, ScatterExtremum, Sinc, Sinh, Softsign, Tan, Tanhshrink, Xlogy, Count
+  Prelu, ScatterExtremum, Sinc, Sinh, Softsign, TakenLast, Tan, Tanhshrink, Xlogy, Count
 };
 // clang-format on
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tensor/autocast.h"
+#include "tensor/given.h"
 #include "tensor/movement.h"
 
 namespace mote {
@@ -147,8 +148,10 @@ ValuesIndices extremes(Op op, const Tensor& t, int64_t dim) {
   Tensor at =
       reshaped(iota_tensor(along[static_cast<size_t>(axis)], DType::i64, t.impl()->device), along);
   Tensor last = scanned(Op::Max, where(hit, at, -1), axis, -1);
-  // Read at its position, so that of equal elements only that one has a derivative.
-  return {t.is_floating_point() ? t.gather(axis, last) : best, last};
+  if (!t.is_floating_point()) return {best, last};
+  auto moved = [&](const Tensor& x) { return x.movedim(axis, -1); };
+  Tensor values = given(Given::TakenLast, moved(best), {moved(t), moved(last)});
+  return {values.movedim(-1, axis).clone(), last};
 }
 
 }  // namespace
