@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "engine/checks.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -51,6 +52,7 @@ void start_engine() {
     storage_from_bytes = make_from_bytes;
     storage_from_blob = make_from_blob;
     storage_part = make_part;
+    look_at_values = look_in_host_memory;
     open_device = [](uint8_t id) { device(id); };
     return true;
   }();

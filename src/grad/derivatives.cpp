@@ -349,6 +349,7 @@ Row row_of(Op op) {
     case Op::Flip:       return flip_row;
     case Op::Window:     return window_row;
     case Op::Contiguous: return pass_row;
+    case Op::Check:      return pass_row;
     case Op::Copy:       return copy_row;
     case Op::After:      return after_row;
     case Op::Store:      return store_row;
