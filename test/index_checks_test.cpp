@@ -11,11 +11,13 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/flags.h"
 #include "engine/realize.h"
 #include "test/odd_devices.h"
+#include "test/temp_folder.h"
 
 using namespace mote;
 
@@ -166,7 +168,7 @@ class Cases {
 
 int64_t Cases::wrong_value() {
   std::vector<int64_t> out = {kSize, kSize + 1, 100, 127};
-  if (dtype_ != DType::u8) {
+  if (is_signed(dtype_)) {
     out.push_back(f_->from_end ? -kSize - 1 : -1);
     out.push_back(f_->from_end ? -kSize - 2 : -kSize);
     if (!f_->from_end) out.push_back(-99);  // -100 is ignore_index
@@ -178,7 +180,7 @@ int64_t Cases::wrong_value() {
 
 Values Cases::values(int64_t wrong) {
   Values out;
-  const bool negative = f_->from_end && dtype_ != DType::u8;
+  const bool negative = f_->from_end && is_signed(dtype_);
   while (out.size() < static_cast<size_t>(kCount)) {
     auto v = static_cast<int64_t>(below(kSize));
     if (std::ranges::find(out, v) == out.end()) out.push_back(v);
@@ -258,7 +260,8 @@ void Cases::captured(const Values& good, const Values& bad) {
 }
 
 void Cases::run_one() {
-  constexpr DType dtypes[] = {DType::i64, DType::i64, DType::i32, DType::u8, DType::i8};
+  constexpr DType dtypes[] = {DType::i64, DType::i64, DType::i32, DType::i16, DType::i8,
+                              DType::u64, DType::u32, DType::u16, DType::u8};
   f_ = &functions[below(std::size(functions))];
   origin_ = static_cast<Origin>(below(static_cast<size_t>(Origin::kEnd)));
   dtype_ = dtypes[below(std::size(dtypes))];
@@ -532,4 +535,55 @@ TEST_CASE("indices: generate takes tokens of the vocabulary") {
             }),
             "[generate] no token 70 in a vocabulary of 65"));
   CHECK(has(error_of([&] { models::generate(model, {-1}, 1, sampler); }), "no token -1"));
+}
+
+TEST_CASE("indices: the ends of the dtypes") {
+  for (const char* device : {"CPU", "INTERP"}) {
+    const Values ends = {INT64_MIN, INT64_MAX, -1};
+    for (int64_t end : ends)
+      for (const Tensor& i : {ints({0, end}, device), computed({0, end}, device)}) {
+        const std::string error = error_of([&] { i.embedding(mat(i)).to_vector<float>(); });
+        // Of a kernel the least integer is reported as the one above it.
+        CHECK(has(error, text("index ", std::to_string(end).substr(0, 18))));
+      }
+    for (const Tensor& i : {from({-1}, DType::u64, device), computed({-1}, device).to(DType::u64)})
+      CHECK(has(error_of([&] { vec(i).take(i).item<float>(); }),
+                "[take] index 18446744073709551615 is out of range"));
+  }
+}
+
+TEST_CASE("indices: whatever reads a value reports") {
+  test::TempFolder folder;
+  auto wrong = [] { return vec(ints({0})).take(computed({9, 9})); };
+  const std::string says = "[take] index 9 is out of range for an axis of size 6";
+  CHECK(has(error_of([&] { wrong().realize(); }), says));
+  CHECK(has(error_of([&] { realize({wrong()}); }), says));
+  CHECK(has(error_of([&] { wrong().to_vector<float>(); }), says));
+  CHECK(has(error_of([&] { wrong().sum().item<float>(); }), says));
+  CHECK(has(error_of([&] { std::ostringstream() << wrong(); }), says));
+  CHECK(has(error_of([&] { wrong().sum().gt(0).nonzero(); }), says));
+  CHECK(has(error_of([&] {
+              save_safetensors(folder / "t", {
+                                                {"x", wrong()}
+              });
+            }),
+            says));
+}
+
+TEST_SUITE("threads") {
+  TEST_CASE("indices: errors come to the thread that made them") {
+    auto work = [](int64_t index, int* errors) {
+      Tensor table = vec(ints({0})).clone().realize();
+      for (int i = 0; i < 40; ++i)
+        *errors += !error_of([&] {
+                      table.take(computed({index, i % 6})).sum().item<float>();
+                    }).empty();
+    };
+    int good = 0, bad = 0;
+    std::thread other(work, 7, &bad);
+    work(5, &good);
+    other.join();
+    CHECK(good == 0);
+    CHECK(bad == 40);
+  }
 }

@@ -1,12 +1,12 @@
 #include "engine/checks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
 #include "base/error.h"
 #include "engine/jit_record.h"
+#include "engine/plan.h"
 #include "ir/provenance.h"
 #include "runtime/device.h"
 
@@ -244,13 +244,11 @@ struct Watched {
   StorageRef storage;
   DeviceCheck check;
 };
-struct Watch {
-  std::mutex mutex;
-  std::vector<Watched> list;
-};
-Watch& watched() {
-  static auto* w = new Watch;
-  return *w;
+// Guarded by the engine's lock, which a realization holds to its end: what its kernels find is
+// raised by it, and by no other thread that reads something meanwhile.
+std::vector<Watched>& watched() {
+  static auto* list = new std::vector<Watched>;
+  return *list;
 }
 
 // What the kernel left; nothing while it runs. One that failed has an error of its own.
@@ -273,24 +271,20 @@ std::optional<int64_t> result_in(Storage& storage, bool wait) {
 }  // namespace
 
 void watch(Storage& storage, const DeviceCheck& check) {
-  if (!device_buffer(storage).device_ref().holds_data()) return;
-  Watch& w = watched();
-  std::lock_guard lock(w.mutex);
-  w.list.push_back({StorageRef(storage), check});
+  std::lock_guard lock(engine_mutex());
+  if (device_buffer(storage).device_ref().holds_data())
+    watched().push_back({StorageRef(storage), check});
 }
 
 void raise_violations(bool wait) {
-  Watch& w = watched();
+  std::lock_guard lock(engine_mutex());
   std::optional<DeviceCheck> broken;
   int64_t largest = kNoViolation;
-  {
-    std::lock_guard lock(w.mutex);
-    std::erase_if(w.list, [&](const Watched& one) {
-      std::optional<int64_t> found = result_in(*one.storage, wait);
-      if (found && *found != kNoViolation && !broken) broken = one.check, largest = *found;
-      return found.has_value();
-    });
-  }
+  std::erase_if(watched(), [&](const Watched& one) {
+    std::optional<int64_t> found = result_in(*one.storage, wait);
+    if (found && *found != kNoViolation && !broken) broken = one.check, largest = *found;
+    return found.has_value();
+  });
   if (broken) raise_violation(*broken, largest);
 }
 
