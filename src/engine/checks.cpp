@@ -148,7 +148,8 @@ bool HostCheck::apply(UOp move, bool numeric) {
 bool HostCheck::can_read(Storage& storage) {
   DeviceBuffer& b = device_buffer(storage);
   Device& d = b.device_ref();
-  if (!b.allocated() || !d.on_host() || !d.holds_data()) return false;
+  // A file may have become shorter: only copies, which look at that, read it.
+  if (!b.allocated() || !d.on_host() || !d.holds_data() || !d.computes()) return false;
   return std::ranges::all_of(b.memory->tokens(false), &Token::succeeded);
 }
 
@@ -199,17 +200,17 @@ std::string HostCheck::complaint(Storage& storage) const {
   return worst ? violation(must_, dtype_, n_, *worst) : "";
 }
 
-// A captured function is looked at as it will be replayed: what it makes or writes itself is not
-// known before it runs, and sizes may be others.
+// The function of a jit is looked at as it will be replayed: what it makes or writes itself is not
+// known before it runs, and sizes may be others. In each of its calls: all run the same kernels.
 Seen look_in_host_memory(UOp values, uint8_t device, const Condition& c) {
   if (!mote::device(device).holds_data()) return Seen::Never;
-  Recorder* recorder = Recorder::capturing();
+  Recorder* recorder = Recorder::current();
   std::optional<HostCheck> check = HostCheck::of(values, c, recorder != nullptr);
   if (!check || !HostCheck::can_read(check->storage())) return Seen::Later;
   if (recorder && recorder->changes(check->storage())) return Seen::Later;
   const std::string wrong = check->complaint(check->storage());
   expect(wrong.empty(), wrong);
-  if (recorder) recorder->record(std::move(*check));
+  if (Recorder::capturing()) recorder->record(std::move(*check));
   return Seen::Good;
 }
 

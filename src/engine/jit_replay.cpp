@@ -112,6 +112,7 @@ void Replayable::check_known_indices(const std::vector<Storage*>& storages) cons
   if (!flag(Flag::CHECK)) return;
   for (const KnownIndex& k : known_indices_) {
     Storage& s = k.argument < 0 ? k.check.storage() : *storages[static_cast<size_t>(k.argument)];
+    device_buffer(s).ensure_memory("tensor");
     device_buffer(s).memory->wait();
     const std::string wrong = k.check.complaint(s);
     if (wrong.empty()) continue;
