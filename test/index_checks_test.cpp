@@ -89,7 +89,20 @@ const Function functions[] = {
 using Values = std::vector<int64_t>;
 
 // Where the integers come from. Those of a larger tensor lie between others that are out of range.
-enum class Origin { Host, Realized, Slice, Steps, Flip, Row, Spread, Cast, Moved, Lazy, kEnd };
+enum class Origin {
+  Host,
+  Realized,
+  Slice,
+  Steps,
+  Flip,
+  Row,
+  Column,
+  Spread,
+  Cast,
+  Moved,
+  Lazy,
+  kEnd
+};
 
 Tensor from(const Values& v, DType d, const std::string& device) {
   return from_data(v, {static_cast<int64_t>(v.size())}, {DType::i64, device}).to(d).realize();
@@ -111,6 +124,9 @@ Tensor made(Origin origin, const Values& v, DType d, const std::string& device) 
       wide.assign(static_cast<size_t>(kCount), 99);
       wide.insert(wide.end(), v.begin(), v.end());
       return from(wide, d, device).reshape({2, kCount}).select(0, 1);
+    case Origin::Column:
+      for (int64_t x : v) wide.insert(wide.end(), {77, 99, x});
+      return from(wide, d, device).reshape({2, kCount / 2, 3}).select(2, 2).flatten();
     case Origin::Spread: return from(v, d, device).unsqueeze(0).expand({3, kCount}).select(0, 1);
     case Origin::Cast: return from(v, DType::i64, device).to(d);
     case Origin::Moved: return from(v, d, device == "CPU" ? "CPU:1" : "CPU").to(device);
@@ -564,7 +580,7 @@ TEST_CASE("indices: whatever reads a value reports") {
   CHECK(has(error_of([&] { wrong().sum().gt(0).nonzero(); }), says));
   CHECK(has(error_of([&] {
               save_safetensors(folder / "t", {
-                                                {"x", wrong()}
+                                                 {"x", wrong()}
               });
             }),
             says));

@@ -48,6 +48,13 @@ int64_t load(const std::byte* p) {
   return static_cast<int64_t>(v);
 }
 
+template <class T>
+bool all_allowed(const std::byte* p, int64_t count, int64_t step, Allowed allows) {
+  bool all = true;
+  for (int64_t i = 0; i < count; ++i, p += step) all &= allows(load<T>(p));
+  return all;
+}
+
 // Numbers, or values of bound variables.
 std::optional<int64_t> size_in(const Dim& d, bool numeric) {
   if (d.is_symbolic() && numeric) return {};
@@ -158,38 +165,50 @@ int64_t HostCheck::converted(int64_t v) const {
   return v;
 }
 
+// One step for every run of places in a row, or with equal distances.
+template <class F>
+void HostCheck::for_each_run(F f) const {
+  std::vector<Axis> axes;
+  for (const Axis& a : axes_) {
+    if (a.size == 0) return;
+    if (a.size == 1) continue;
+    if (!axes.empty() && axes.back().stride == a.stride * a.size)
+      axes.back() = {axes.back().size * a.size, a.stride};
+    else
+      axes.push_back(a);
+  }
+  const Axis inner = axes.empty() ? Axis{1, 1} : axes.back();
+  if (!axes.empty()) axes.pop_back();
+  std::vector<int64_t> at(axes.size(), 0);
+  for (int64_t place = first_;;) {
+    f(place, inner);
+    size_t i = axes.size();
+    for (; i-- > 0; at[i] = 0, place -= axes[i].stride * axes[i].size) {
+      place += axes[i].stride;
+      if (++at[i] < axes[i].size) break;
+    }
+    if (i == SIZE_MAX) return;
+  }
+}
+
 std::optional<int64_t> HostCheck::largest_violation(const std::byte* data, DType dtype) const {
-  std::vector<Axis> axes = axes_;
-  for (const Axis& a : axes)
-    if (a.size <= 0 && must_ != Must::Count) return {};
-  if (axes.empty()) axes.push_back({1, 1});
-  const Axis inner = axes.back();
-  axes.pop_back();
   const Allowed allows = allowed(must_, dtype_, n_);
+  const bool plain = casts_.empty() && must_ != Must::Count;
   std::optional<int64_t> worst;
   int64_t trues = 0;
-  auto scan = [&]<class T>(T) {
-    std::vector<int64_t> at(axes.size(), 0);
-    for (int64_t place = first_;;) {
+  with_type(dtype, [&]<class T>(T) {
+    for_each_run([&](int64_t place, Axis run) {
       const std::byte* p = data + place * static_cast<int64_t>(sizeof(T));
-      const int64_t step = inner.stride * static_cast<int64_t>(sizeof(T));
-      for (int64_t i = 0; i < inner.size; ++i, p += step) {
+      const int64_t step = run.stride * static_cast<int64_t>(sizeof(T));
+      if (plain && all_allowed<T>(p, run.size, step, allows)) return;
+      for (int64_t i = 0; i < run.size; ++i, p += step) {
         const int64_t v = converted(load<T>(p));
         trues += v != 0;
-        if (!allows(v) && must_ != Must::Count && v != except_)
+        if (must_ != Must::Count && !allows(v) && v != except_)
           worst = std::max(worst.value_or(v), v);
       }
-      size_t i = axes.size();
-      while (i-- > 0) {
-        place += axes[i].stride;
-        if (++at[i] < axes[i].size) break;
-        place -= axes[i].stride * axes[i].size;
-        at[i] = 0;
-      }
-      if (i == SIZE_MAX) break;
-    }
-  };
-  with_type(dtype, scan);
+    });
+  });
   if (must_ == Must::Count && trues != n_) worst = trues;
   return worst;
 }

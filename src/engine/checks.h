@@ -35,6 +35,8 @@ class HostCheck {
     int64_t size, stride;
   };
   bool apply(UOp move, bool numeric);
+  template <class F>
+  void for_each_run(F f) const;
   std::optional<int64_t> largest_violation(const std::byte* data, DType dtype) const;
   int64_t converted(int64_t v) const;
 
