@@ -236,6 +236,7 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   };
   add_odd_devices();
   std::string device = default_device();
+  FlagScope unchecked(Flag::CHECK, 0);  // indices out of range have a meaning then, too
   int failures = 0;
   int64_t done = 0;
   RewriteTrace trace;
@@ -265,7 +266,55 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
   CHECK(done == count);
 }
 
+// Whether some index is out of range, or a divisor 0.
+bool finds_violation(const Script& p, const char* device) {
+  try {
+    std::vector<Tensor> tensors = programs::execute(p, device, true);
+    for (int o : p.outputs) tensors[static_cast<size_t>(o)].to_vector<double>();
+    zeros({}, {.device = device}).item<float>();  // outputs may be empty
+  } catch (const Error& error) {
+    const std::string_view what = error.what();
+    const bool is_one = what.find("out of range") != what.npos ||
+                        what.find("division by zero") != what.npos ||
+                        what.find("true elements") != what.npos;
+    if (!is_one) throw;
+    return true;
+  }
+  return false;
+}
+
+void run_checked_programs(uint64_t first, int64_t count) {
+  constexpr Variant kinds[] = {usual[0], usual[2], others[0], others[1], others[3]};
+  add_odd_devices();
+  std::string device = default_device();
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    FlagScope unchecked(Flag::CHECK, 0);
+    const Script p = programs::generate(first + static_cast<uint64_t>(i));
+    FlagScope checked(Flag::CHECK, 2);
+    const bool found = finds_violation(p, "INTERP");
+    wrong += found;
+    const Variant& v = kinds[static_cast<size_t>(i) % std::size(kinds)];
+    INFO("program ", p.seed, " on ", std::string(v.name), "\n", programs::list(p));
+    FlagScope nofuse(Flag::NOFUSE, v.nofuse);
+    CHECK(finds_violation(p, v.device) == found);
+    if (!found) CHECK(trouble(p, v) == "");
+  }
+  set_default_device(device);
+  std::printf("random programs: %lld from seed %llu with checks, %lld wrong\n",
+              static_cast<long long>(count), static_cast<unsigned long long>(first),
+              static_cast<long long>(wrong));
+}
+
 }  // namespace
+
+TEST_CASE("random programs: checks find the same on all devices") {
+  run_checked_programs(600'000, static_cast<int64_t>(60 * scale()));
+}
+
+TEST_CASE("many random programs with checks" * doctest::test_suite("soak")) {
+  run_checked_programs(6'000'000, static_cast<int64_t>(5000 * scale()));
+}
 
 TEST_CASE("random programs give what the reference interpreter gives") {
   run_programs(1, static_cast<int64_t>(1000 * scale()), 240, usual);

@@ -42,7 +42,7 @@
 // an error in the capture: return the tensor, read it outside.
 // An error in f, or in the capture, leaves the function as after call 1; reset() as before it.
 // Flags that change generated code count as they were in the capture. f runs in every call with
-// JIT=0, with CHECK=1, and where a device interprets graphs (there with the checks of a capture).
+// JIT=0, and where a device interprets graphs (there with the checks of a capture).
 // A jit called inside another one's f is part of it, as if its function had been called; one that
 // calls itself is an error. Calls from several threads run one after another; threads that nest two
 // jits in opposite orders wait for each other forever, as with any two locks.

@@ -181,9 +181,9 @@ class Tensor {
   Tensor diag_embed(int64_t offset = 0, Loc = Loc::current()) const;
 
   // Indexing. Numbers, slices, Ellipsis and None give views; tensors of integers (negative ones
-  // count from the end, others out of range read 0) or bools copy. Reading by a bool tensor and
-  // masked_select realize how many are true. An index or bound that is an expression of variables
-  // is checked with their values; one that is not bound must fit whatever its value is.
+  // count from the end) or of bools copy. Reading by bools and masked_select realize how many are
+  // true. Out of range is an error (docs/semantics.md says when). An expression of variables is
+  // checked with their values; one that is not bound must fit whatever its value is.
   Tensor index(const std::vector<Index>& indices, Loc = Loc::current()) const;
   Tensor operator()(Index a) const;
   Tensor operator()(Index a, Index b) const;
@@ -191,8 +191,8 @@ class Tensor {
   Tensor operator()(Index a, Index b, Index c, Index d) const;
   Tensor operator()(Index a, Index b, Index c, Index d, Index e) const;
   Tensor operator[](Index a) const;
-  // Setting. Numbers out of range are errors, tensor-valued positions out of range are dropped;
-  // of several writes to one place the last one counts, with accumulate they add.
+  // Setting. Out of range is an error here too. Of several writes to one place the last one
+  // counts; with accumulate they add.
   Tensor& set(const std::vector<Index>& indices, Operand value, Loc = Loc::current());
   Tensor& index_put_(const std::vector<Index>& indices, Operand value, bool accumulate = false,
                      Loc = Loc::current());
@@ -301,7 +301,7 @@ class Tensor {
                          Loc = Loc::current()) const;
   ValuesIndices median(int64_t dim, bool keepdim = false, Loc = Loc::current()) const;
   Tensor median(Loc = Loc::current()) const;
-  // A class whose weight is not above 0 is drawn only once no others are left. Under CHECK=1 that
+  // A class whose weight is not above 0 is drawn only once no others are left. With CHECK=2 that
   // is an error, and so are weights that are negative or not finite.
   Tensor multinomial(int64_t num_samples, bool replacement = false, Loc = Loc::current()) const;
   Tensor bernoulli(Loc = Loc::current()) const;            // 1 with the probability given by each

@@ -240,8 +240,7 @@ JitCall::Mode JitCall::start() {
   if (core_.inlined) return Run;
   start_engine();
   OuterCall call("jit", core_.where);
-  const bool always_runs = !flag(Flag::JIT) || flag(Flag::CHECK);
-  if (always_runs || !core_.has_run) {
+  if (!flag(Flag::JIT) || !core_.has_run) {
     core_.recorder.emplace(false);
   } else if (core_.replayable) {
     expect(core_.scope == autocast_dtype(), "captured in ", scope_text(core_.scope),

@@ -22,6 +22,7 @@ class ReplayBuilder {
   void add_results(const Walked& results);
   void add_gradients();
   void add_states();
+  void add_checks();
   void make_list(const Values& values);
 
  private:
@@ -193,6 +194,19 @@ void ReplayBuilder::add_states() {
   }
 }
 
+// What a kernel finds is kept, as a result is, until it has been looked at.
+void ReplayBuilder::add_checks() {
+  for (const RecordedCheck& c : recorder_.device_checks())
+    to_.computed_indices_.push_back({c.check, output_index(*c.storage)});
+  for (const HostCheck& c : recorder_.host_checks()) {
+    auto given = argument_of_.find(&c.storage());
+    if (given != argument_of_.end())
+      to_.known_indices_.push_back({c, given->second});
+    else if (to_.state_of_.count(&c.storage()))
+      to_.known_indices_.push_back({c, -1});
+  }
+}
+
 // ---- the list
 
 int ReplayBuilder::param(Storage& s) {
@@ -283,6 +297,7 @@ Replayable::Replayable(const Recorder& recorder, const Values& values, const Wal
   builder.add_results(results);
   builder.add_gradients();
   builder.add_states();
+  builder.add_checks();
   builder.make_list(values);
 }
 

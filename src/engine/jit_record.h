@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/checks.h"
 #include "engine/goals.h"
 #include "engine/plan.h"
 #include "tensor/handles.h"
@@ -68,6 +69,12 @@ struct RecordedGradient {
   EffectListener::Use first;
 };
 
+// A check that a kernel of the recorded runs makes.
+struct RecordedCheck {
+  Storage* storage;
+  DeviceCheck check;
+};
+
 // The error for a tensor that a replay would go on to read though another took its place.
 [[noreturn]] void refuse_replaced(const std::string& what);
 
@@ -86,6 +93,8 @@ class Recorder : public EffectListener, private HandleListener {
   std::vector<Tensor> pending_before(std::span<const Goal> goals) const;
   void record(std::shared_ptr<const CompiledPlan> plan, uint8_t device, const FlatInputs& inputs,
               std::span<const UOp> roots);
+  void record(HostCheck check) { host_checks_.push_back(std::move(check)); }
+  void record(const RecordedCheck& check) { device_checks_.push_back(check); }
   void saw_interpreter() { interpreted_ = true; }
 
   // A User error when the function read a tensor from outside and put another in its place.
@@ -95,7 +104,11 @@ class Recorder : public EffectListener, private HandleListener {
 
   bool interpreted() const { return interpreted_; }
   bool is_fresh(const Storage& s) const { return s.id >= first_id_; }
+  // Made or written meanwhile: what it holds is another thing when the next call begins.
+  bool changes(const Storage& s) const { return is_fresh(s) || written_set_.count(&s); }
   const std::vector<RecordedRun>& runs() const { return runs_; }
+  const std::vector<HostCheck>& host_checks() const { return host_checks_; }
+  const std::vector<RecordedCheck>& device_checks() const { return device_checks_; }
   const std::vector<RecordedGradient>& gradients() const { return gradients_; }
   const RecordedStorage* find(const Storage& s) const;
   const std::vector<RecordedStorage>& storages() const { return storages_; }
@@ -126,6 +139,8 @@ class Recorder : public EffectListener, private HandleListener {
   std::vector<RecordedGradient> gradients_;
   std::unordered_set<const TensorImpl*> gradients_known_;
   std::vector<RecordedRun> runs_;
+  std::vector<HostCheck> host_checks_;
+  std::vector<RecordedCheck> device_checks_;
   std::vector<RecordedStorage> storages_;  // in the order of first use
   std::unordered_map<const Storage*, size_t> index_;
 };

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "engine/realize.h"
 #include "ir/device_list.h"
+#include "ir/provenance.h"
+#include "runtime/device.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -105,6 +107,29 @@ void Replayable::check_own_tensors(const Walked& arguments,
           "capture");
 }
 
+// Before anything runs. Memory that is still being written is looked at when that is done.
+void Replayable::check_known_indices(const std::vector<Storage*>& storages) const {
+  if (!flag(Flag::CHECK)) return;
+  for (const KnownIndex& k : known_indices_) {
+    Storage& s = k.argument < 0 ? k.check.storage() : *storages[static_cast<size_t>(k.argument)];
+    device_buffer(s).ensure_memory("tensor");
+    device_buffer(s).memory->wait();
+    const std::string wrong = k.check.complaint(s);
+    if (wrong.empty()) continue;
+    const uint32_t from = k.check.provenance();
+    fail(ErrorKind::User,
+         text("[", provenance(from).method, "] ", wrong, ", called at ", place(from)));
+  }
+}
+
+void Replayable::watch_computed_indices(const Values& values) const {
+  for (const ComputedIndex& c : computed_indices_) {
+    DeviceCheck now = c.check;
+    if (!is_const(now.n)) now.n = with_values(now.n, values);
+    if (flag(Flag::CHECK)) watch(*chosen_[static_cast<size_t>(c.output)], now);
+  }
+}
+
 // ---- replaying
 
 // What backward adds to.
@@ -138,8 +163,8 @@ void Replayable::place_gradients(std::vector<Tensor>& written) {
   }
 }
 
-// Writes from outside are run first; whoever else still reads what is about to change gets a copy.
-void Replayable::prepare_writes(std::vector<Tensor> written) {
+// Those from outside, of state.
+void Replayable::run_pending_writes() {
   std::vector<Tensor> pending;
   for (const State& s : states_) {
     if (!s.owner.defined()) continue;
@@ -147,6 +172,10 @@ void Replayable::prepare_writes(std::vector<Tensor> written) {
     if (!buffer) pending.push_back(s.owner);
   }
   if (!pending.empty()) realize(pending);
+}
+
+// Whoever else still reads what is about to change gets a copy.
+void Replayable::prepare_writes(std::vector<Tensor> written) {
   for (const State& s : states_)
     if (s.written && s.owner.defined()) written.push_back(s.owner);
   std::erase_if(written, [](const Tensor& t) { return is_sole_reader(*t.impl()); });
@@ -228,6 +257,8 @@ Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Walked&
   check_own_tensors(arguments, placed.storages);
   check_held();
   check_gradients();
+  run_pending_writes();
+  check_known_indices(placed.storages);
   std::vector<Tensor> written;
   for (size_t i = 0; i < argument_written_.size(); ++i)
     if (argument_written_[i]) written.push_back(root_of(placed.pieces[i]));
@@ -239,7 +270,10 @@ Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Walked&
       list_->set_buffer(argument_params_[i], device_buffer(*placed.storages[i]));
   for (const auto& [name, value] : values) list_->set_value(name, value);
   list_->run();
-  return make_results(arguments, placed, values);
+  watch_computed_indices(values);
+  Results results = make_results(arguments, placed, values);
+  raise_violations(false);
+  return results;
 }
 
 std::vector<JitState> Replayable::state(const std::vector<NamedTensor>& names) const {

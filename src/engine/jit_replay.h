@@ -87,12 +87,24 @@ class Replayable {
     bool written = false;
     StorageRef zeros = {};  // memory for one that is gone
   };
+  // An index that lies in an argument's or a state's memory, and one that a kernel looks at.
+  struct KnownIndex {
+    HostCheck check;
+    int argument;  // -1: the check's own storage
+  };
+  struct ComputedIndex {
+    DeviceCheck check;
+    int output;
+  };
   friend class ReplayBuilder;  // jit_build.cpp
 
   void check_gradients() const;
+  void check_known_indices(const std::vector<Storage*>& storages) const;
+  void watch_computed_indices(const Values& values) const;
   void replace_missing_gradients();
   void place_gradients(std::vector<Tensor>& written);
   void check_own_tensors(const Walked& arguments, const std::vector<Storage*>& storages) const;
+  void run_pending_writes();
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
@@ -109,6 +121,8 @@ class Replayable {
   std::vector<int> results_;  // items
   std::vector<Ref> symbols_;
   std::vector<Gradient> gradients_;
+  std::vector<KnownIndex> known_indices_;
+  std::vector<ComputedIndex> computed_indices_;
   std::unique_ptr<CallList> list_;
 
   std::vector<Tensor> gradients_now_;  // those that are there, in a replay

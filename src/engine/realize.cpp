@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/call_list.h"
+#include "engine/checks.h"
 #include "engine/goals.h"
 #include "engine/jit_record.h"
 #include "engine/plan.h"
@@ -20,14 +21,16 @@ namespace mote {
 
 namespace {
 
-// Reads what was realized from its buffer.
+// Reads what was realized from its buffer, and runs checks beside what they guard.
 class Forward : public Flattener {
  public:
   explicit Forward(StorageSet scratch) : scratch_(std::move(scratch)) {}
   bool is_scratch(const Storage& s) override { return scratch_.count(&s) != 0; }
+  std::vector<UOp> further_roots() override { return checks_.further_effects(); }
+  const GraphChecks& checks() const { return checks_; }
   UOp forward(UOp n) override {
     UOp held = tensor_graph::realized_in(n);
-    if (!held) return n;
+    if (!held) return checks_.stand_in(n);
     auto [it, fresh] = made_.try_emplace(n.get());
     if (fresh) it->second = n->is(Op::After) ? Ref(held) : fit(Ref(held), n->shape->dims);
     return it->second;
@@ -35,6 +38,7 @@ class Forward : public Flattener {
 
  private:
   StorageSet scratch_;
+  GraphChecks checks_;
   std::unordered_map<const Node*, Ref> made_;
 };
 
@@ -54,8 +58,14 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   count(*plan);
   std::vector<DeviceBuffer*> buffers;
   for (UOp b : inputs.buffers) buffers.push_back(&device_buffer(*b->arg.storage));
-  if (Recorder* r = Recorder::capturing()) r->record(plan, id, inputs, roots);
+  Recorder* r = Recorder::capturing();
+  if (r) r->record(plan, id, inputs, roots);
   CallList(plan, device, buffers, inputs.values).run();
+  for (const GraphChecks::Made& m : forward.checks().made()) {
+    Storage& found = *m.buffer->arg.storage;
+    watch(found, m.check);
+    if (r) r->record({&found, m.check});
+  }
 }
 
 uint8_t device_of(std::span<const Goal> goals) {
@@ -80,9 +90,19 @@ std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
                                "interpret this graph"));
 }
 
+// Nothing is written before all checks are known to hold.
 void interpret_goals(std::vector<Goal>& goals) {
-  const std::vector<UOp> roots = effects_of(goals);
+  std::vector<UOp> roots = effects_of(goals);
+  GraphChecks checks;
+  for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); }))
+    if (!n->realized.load()) checks.stand_in(n);
+  const std::vector<UOp> guards = checks.further_effects();
+  const size_t asked = roots.size();
+  roots.insert(roots.end(), guards.begin(), guards.end());
   std::vector<HostArray> arrays = interpret_in_memory(roots);
+  for (size_t i = 0; i < guards.size(); ++i)
+    raise_violation(checks.made()[i].check, arrays[asked + i].at(0).i);
+  roots.resize(asked);
   std::vector<DeviceBuffer*> written;
   for (UOp leaf : roots) {
     while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
@@ -138,7 +158,12 @@ void realize(std::span<const Tensor> tensors) try {
   } else {
     run_goals(goals, std::move(scratch), device, id);
   }
+  // Values that a failed check spoils are not kept where nothing was written: who asks again runs
+  // it again, and gets the error again.
+  const bool writes = std::ranges::any_of(goals, [](const Goal& g) { return !g.buffer; });
+  if (!writes) raise_violations(false);
   settle(goals);
+  if (writes) raise_violations(false);
 } catch (const std::bad_alloc&) {
   fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has none left to ",
                                "schedule and compile this graph"));

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/lifetime.h"
+#include "engine/checks.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -52,6 +53,7 @@ void start_engine() {
     storage_from_bytes = make_from_bytes;
     storage_from_blob = make_from_blob;
     storage_part = make_part;
+    look_at_values = look_in_host_memory;
     open_device = [](uint8_t id) { device(id); };
     return true;
   }();

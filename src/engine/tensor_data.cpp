@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "engine/checks.h"
 #include "engine/jit_record.h"
 #include "engine/realize.h"
 #include "ir/eval.h"
@@ -88,6 +89,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   device
       .copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false))
       .wait();
+  raise_violations(true);
   return shape_of(t).symbolic ? front_of(out, t, sizes) : out;
 }
 

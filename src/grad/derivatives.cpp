@@ -351,6 +351,7 @@ Row row_of(Op op) {
     case Op::Window:     return window_row;
     case Op::Contiguous: return pass_row;
     case Op::Given:      return given_derivative;
+    case Op::Check:      return pass_row;
     case Op::Copy:       return copy_row;
     case Op::After:      return after_row;
     case Op::Store:      return store_row;

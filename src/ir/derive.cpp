@@ -105,6 +105,12 @@ Interval product(Interval a, Interval b) {
   return {-kFar, kFar};
 }
 
+// Of a result that is one of its sources and cannot wrap, an end that says nothing.
+Interval within(DType d, Interval a) {
+  if (d == DType::index) return a;
+  return {std::max(a.lo, whole(d).lo), std::min(a.hi, whole(d).hi)};
+}
+
 Interval alu_interval(const Parts& p) {
   auto a = [&] { return of(p.src[0]); };
   auto b = [&] { return of(p.src[1]); };
@@ -123,8 +129,8 @@ Interval alu_interval(const Parts& p) {
       if ((b().lo <= 0 && b().hi >= 0) || !bounded(b())) return whole(p.dtype);
       return corners(a(), b(), floor_div);
     case Op::FloorMod: return floor_mod(a(), b());
-    case Op::Max: return {std::max(a().lo, b().lo), std::max(a().hi, b().hi)};
-    case Op::Min: return {std::min(a().lo, b().lo), std::min(a().hi, b().hi)};
+    case Op::Max: return within(p.dtype, {std::max(a().lo, b().lo), std::max(a().hi, b().hi)});
+    case Op::Min: return within(p.dtype, {std::min(a().lo, b().lo), std::min(a().hi, b().hi)});
     case Op::And:
     case Op::Or:
     case Op::Xor: return bits(p.op, a(), b(), p.dtype);
@@ -176,6 +182,7 @@ Interval interval(const Parts& p) {
     case Op::Contiguous:
     case Op::Detach:
     case Op::Given:
+    case Op::Check:
     case Op::Copy:
     case Op::Stage: return of(p.src[0]);
     default: return whole(p.dtype);
@@ -319,6 +326,7 @@ std::vector<Dim> derive_shape(const Parts& p) {
     case Op::Contiguous:
     case Op::Detach:
     case Op::Given:
+    case Op::Check:
     case Op::Copy:
     case Op::After: return p.src[0]->shape ? p.src[0]->shape->dims : std::vector<Dim>{};
     default: return has(p.op, Alu) ? elementwise_shape(p) : std::vector<Dim>{};

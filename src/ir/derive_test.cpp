@@ -66,3 +66,14 @@ TEST_CASE("derive: a mask that is not negative bounds what it masks") {
   UOp u = variable("a", -9, 7) & constant(DType::i32, 3);
   CHECK(Interval{u->lo, u->hi} == Interval{0, 3});
 }
+
+TEST_CASE("derive: a clamped i64 is between its bounds") {
+  Arena arena;
+  ArenaScope scope(arena);
+  int64_t list[] = {0, 8, 0};
+  UOp x = make(Op::Param, DType::i64, {}, Arg::of(intern_arg(list)));
+  auto number = [](int64_t v) { return make(Op::Const, DType::i64, {}, Arg::of(v)); };
+  UOp above = binary(Op::Max, x, number(-2)), both = binary(Op::Min, above, number(5));
+  CHECK(Interval{above->lo, above->hi} == Interval{-2, INT64_MAX});
+  CHECK(Interval{both->lo, both->hi} == Interval{-2, 5});
+}

@@ -98,9 +98,17 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       src.push_back((names_place(n, i, place) ? place_number : number)[n->src(i)] - 1);
     return out.add(n->op, n->dtype, n->arg, src, n->provenance);
   };
-  for (UOp root : roots) stack.push_back({root, false, false});
-  std::reverse(stack.begin(), stack.end());
-  while (!stack.empty()) {
+  std::vector<UOp> all;
+  auto ask_for = [&](std::span<const UOp> more) {
+    all.insert(all.end(), more.begin(), more.end());
+    for (size_t i = more.size(); i-- > 0;) stack.push_back({more[i], false, false});
+  };
+  auto is_left = [&] {
+    if (stack.empty()) ask_for(further_roots());
+    return !stack.empty();
+  };
+  ask_for(roots);
+  while (is_left()) {
     auto [n, asked_as_place, ready] = stack.back();
     stack.pop_back();
     auto& numbers = asked_as_place ? place_number : number;
@@ -120,9 +128,8 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
     numbers[n] = written;
   }
   src.clear();
-  for (UOp root : roots) src.push_back(number[root] - 1);
-  std::vector<uint32_t> sink = src;
-  out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), sink, 0);
+  for (UOp root : all) src.push_back(number[root] - 1);
+  out.add(Op::Sink, DType::none, Arg::of(intern_arg({})), src, 0);
   return out.finish();
 }
 

@@ -34,6 +34,8 @@ class Flattener {
   virtual UOp forward(UOp node) = 0;  // node itself when it is not realized
   // Whether the effects write it and nobody needs it afterwards: a Param in local space.
   virtual bool is_scratch(const Storage&) { return false; }
+  // More effects, which those written so far turned out to need; asked for until there are none.
+  virtual std::vector<UOp> further_roots() { return {}; }
   Flat run(std::span<const UOp> roots, FlatInputs* inputs);
 };
 // Rebuilds the graph in the current arena.

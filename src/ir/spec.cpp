@@ -177,8 +177,14 @@ const SpecRule tensor_rules[] = {
               std::ranges::all_of(u->src().subspan(1),
                                   [](const Node* s) { return s->op == Op::Store; });
      }},
-    {OpSet{Op::Copy, Op::Contiguous, Op::Detach, Op::Given}, "a moved value keeps its dtype",
+    {OpSet{Op::Copy, Op::Contiguous, Op::Detach, Op::Given, Op::Check},
+     "a moved value keeps its dtype",
      [](UOp u) { return u->dtype == u->src(0)->dtype; }},
+    {Op::Check, "Check looks at integers and compares them with a number",
+     [](UOp u) {
+       return !is_float(u->src(1)->dtype) && u->src(2)->dtype == DType::index &&
+              u->src(2)->shape->rank() == 0;
+     }},
 };
 
 const SpecRule kernel_rules[] = {

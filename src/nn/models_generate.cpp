@@ -50,12 +50,17 @@ int32_t Sampler::operator()(std::span<const float> logits, Loc where) {
   return order[reaches(Random(options_.seed, drawn_++).uniform())];
 }
 
+static void expect_token(int32_t token, int64_t vocabulary) {
+  expect(token >= 0 && token < vocabulary, "no token ", token, " in a vocabulary of ", vocabulary);
+}
+
 std::vector<int32_t> generate(const Gpt& model, std::vector<int32_t> tokens, int64_t count,
                               Sampler& sampler, Loc where) {
   OuterCall call("generate", where);
   expect(!tokens.empty(), "there must be a token to begin with");
   const Tensor& positions = model.transformer.wpe.weight;
-  int64_t context = positions.size(0);
+  int64_t context = positions.size(0), vocabulary = model.transformer.wte.weight.size(0);
+  for (int32_t token : tokens) expect_token(token, vocabulary);
   // Always the whole context, filled up behind the text, where nothing looks: one shape for all.
   auto last_logits = jit([&](const Tensor& window, const Tensor& last) {
     return model(window).index_select(1, last).flatten();
@@ -102,8 +107,7 @@ void Generator::restart() { state_->position = 0; }
 std::vector<float> Generator::next(int32_t token, Loc where) {
   OuterCall call("next", where);
   const LlamaConfig& config = state_->model.config;
-  expect(token >= 0 && token < config.vocabulary, "no token ", token, " in a vocabulary of ",
-         config.vocabulary);
+  expect_token(token, config.vocabulary);
   expect(state_->position < config.context, "the context of ", config.context, " tokens is full");
   Options ids{DType::i64, state_->model.tok_embeddings.weight.device()};
   Tensor input = from_data(std::vector<int64_t>{token}, {1, 1}, ids);

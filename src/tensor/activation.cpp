@@ -177,6 +177,12 @@ Tensor Tensor::glu(int64_t dim, Loc w) const {
   return narrow(dim, 0, half) * narrow(dim, half, half).sigmoid();
 }
 
+// The maximum of integers has an interval, which tells that an index is in range.
+static bool of_integers(const Tensor& t, const Operand& bound) {
+  Operand both[] = {t, bound};
+  return is_int(result_dtype(both));
+}
+
 // The bounds themselves keep slope 1.
 Tensor Tensor::clamp(Operand lo, Operand hi, Loc w) const {
   Call call("clamp", w);
@@ -188,10 +194,12 @@ Tensor Tensor::clip(Operand lo, Operand hi, Loc w) const {
 }
 Tensor Tensor::clamp_min(Operand lo, Loc w) const {
   Call call("clamp_min", w);
+  if (of_integers(*this, lo)) return mote::maximum(*this, lo);
   return mote::where(lt(lo), lo, *this);
 }
 Tensor Tensor::clamp_max(Operand hi, Loc w) const {
   Call call("clamp_max", w);
+  if (of_integers(*this, hi)) return mote::minimum(*this, hi);
   return mote::where(gt(hi), hi, *this);
 }
 

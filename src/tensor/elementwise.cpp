@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tensor/impl.h"
+#include "tensor/checks.h"
 
 namespace mote {
 
@@ -187,12 +187,6 @@ Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype) {
   return make_value(prim::cast(node_of(*o.tensor), dtype), *o.tensor);
 }
 
-void check_divisor(const Operand& divisor, DType dtype) {
-  if (is_float(dtype)) return;
-  auto is_zero = [&] { return elementwise(Op::Eq, {divisor, 0}, dtype); };
-  expect(!check_finds(is_zero), "division by zero");
-}
-
 Tensor elementwise(Op op, std::initializer_list<Operand> operands, DType dtype) {
   uint8_t device = operand_device(operands);
   std::vector<Dim> dims = operand_dims(operands);
@@ -279,8 +273,8 @@ Tensor div(Operand a, Operand b, const char* rounding_mode, Loc w) {
   expect(mode == "floor" || mode == "trunc", "the rounding mode is floor or trunc, got ", mode);
   if (mode == "floor") return floor_divide(a, b);
   if (is_float(d)) return elementwise(Op::Trunc, {elementwise(Op::Div, {a, b}, d)}, d);
-  check_divisor(b, d);
-  return elementwise(Op::IDiv, {a, b}, d);
+  Tensor kept;
+  return elementwise(Op::IDiv, {a, checked_divisor(b, kept)}, d);
 }
 
 // Members and operators.

@@ -14,6 +14,11 @@ void expect_index(const Tensor& index) {
   expect(is_int(index.dtype()), "the index must be integers, got ", index.dtype());
 }
 
+Tensor checked_index(const Tensor& index, const Dim& size) {
+  expect_index(index);
+  return checked(index, {Must::Index, size});
+}
+
 namespace {
 
 Ref positions(const Ref& index, const Dim& size) {
@@ -21,17 +26,6 @@ Ref positions(const Ref& index, const Dim& size) {
   Ref at = prim::cast(index, DType::index), zero = prim::constant(DType::index, int64_t{0});
   if (!is_signed(index->dtype)) return at;
   return prim::where(prim::alu(Op::Lt, {at, zero}), prim::add(at, index_node(size)), at);
-}
-
-// Of integers that a user gave.
-void check_positions(const Tensor& index, const Dim& size) {
-  if (index.dtype() == DType::index || index.numel() == 0) return;
-  auto outside = [&] {
-    return in_range(make_value(positions(node_of(index), size), index), size).logical_not();
-  };
-  if (check_finds(outside))
-    expect(false, "indices between ", index.amin().item<int64_t>(), " and ",
-           index.amax().item<int64_t>(), " are out of range for an axis of size ", size);
 }
 
 // Equality of positions (index dtype), broadcast.
@@ -93,6 +87,7 @@ Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tens
     bounds.push_back({0, n});
   }
   values = shrunk(values, bounds).movedim(axis, -1).unsqueeze(-2);
+  at = checked_index(at, x.size(axis));
   Tensor positions = as_positions(at.movedim(axis, -1), Dim(x.size(axis)));
   return {axis, x.movedim(axis, -1), matches(positions, Dim(x.size(axis))), values};
 }
@@ -120,7 +115,6 @@ Tensor in_range(const Tensor& at, const Dim& size) {
 }
 
 Tensor as_positions(const Tensor& index, const Dim& size) {
-  check_positions(index, size);
   return make_value(positions(node_of(index), size), index);
 }
 
@@ -133,7 +127,6 @@ Tensor matches(const Tensor& at, const Dim& size) {
 Tensor pick_last(const Tensor& x, const Tensor& at) {
   if (x.dtype() == DType::boolean) return pick_last(x.to(DType::u8), at).to_bool();
   const Dim& size = dims_of(x).back();
-  check_positions(at, size);
   std::vector<Dim> dims = broadcast_dims(dims_of(x), dims_of(at));
   Ref wanted = positions(expand_to(node_of(at), dims), size);
   Ref hit = prim::alu(Op::Eq, {expand_to(prim::iota(size), dims), wanted});
@@ -152,6 +145,24 @@ Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) 
   return where(any_last(match), found, old);
 }
 
+Tensor gather_at(const Tensor& t, int64_t axis, const Tensor& index) {
+  std::vector<prim::Extent> bounds = whole(dims_of(t));
+  for (int64_t i = 0; i < t.dim(); ++i) {
+    const Dim& n = dims_of(index)[static_cast<size_t>(i)];
+    expect(i == axis || n.size <= dims_of(t)[static_cast<size_t>(i)].size, "index of shape ", index,
+           " reaches beyond the tensor of shape ", t);
+    if (i != axis) bounds[static_cast<size_t>(i)].end = n;
+  }
+  Tensor x = shrunk(t, bounds).movedim(axis, -1).unsqueeze(axis);
+  return pick_last(x, index.unsqueeze(-1));
+}
+
+Tensor select_at(const Tensor& t, int64_t axis, const Tensor& index) {
+  std::vector<int64_t> shape(static_cast<size_t>(t.dim()) + 1, 1);
+  shape[static_cast<size_t>(axis)] = index.numel();
+  return pick_last(t.movedim(axis, -1).unsqueeze(axis), index.reshape(shape));
+}
+
 Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {
   Call call("gather", where);
   expect_index(index);
@@ -160,15 +171,7 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {
          " have different numbers of axes");
   if (this->dim() == 0) return unsqueeze(0).gather(0, index.unsqueeze(0)).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
-  std::vector<prim::Extent> bounds = whole(dims_of(*this));
-  for (int64_t i = 0; i < this->dim(); ++i) {
-    const Dim& n = dims_of(index)[static_cast<size_t>(i)];
-    expect(i == axis || n.size <= dims_of(*this)[static_cast<size_t>(i)].size, "index of shape ",
-           index, " reaches beyond the tensor of shape ", *this);
-    if (i != axis) bounds[static_cast<size_t>(i)].end = n;
-  }
-  Tensor x = shrunk(*this, bounds).movedim(axis, -1).unsqueeze(axis);
-  return pick_last(x, index.unsqueeze(-1));
+  return gather_at(*this, axis, checked_index(index, dims_of(*this)[static_cast<size_t>(axis)]));
 }
 
 Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const {
@@ -183,7 +186,9 @@ Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const
   std::vector<Dim> both = broadcast_dims(at, from), wide = both;
   both[static_cast<size_t>(axis)] = dims_of(index)[static_cast<size_t>(axis)];
   wide[static_cast<size_t>(axis)] = dims_of(*this)[static_cast<size_t>(axis)];
-  return broadcast_tensor(*this, wide).gather(axis, broadcast_tensor(index, both));
+  common_device({this, &index});
+  Tensor positions = checked_index(index, dims_of(*this)[static_cast<size_t>(axis)]);
+  return gather_at(broadcast_tensor(*this, wide), axis, broadcast_tensor(positions, both));
 }
 
 Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where) const {
@@ -275,9 +280,10 @@ Tensor Tensor::index_fill(int64_t dim, const Tensor& index, Operand value, Loc w
   expect(index.dim() <= 1, "needs a vector of positions, got shape ", index);
   if (this->dim() == 0) return unsqueeze(0).index_fill(dim, index, value).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
-  Tensor at = as_positions(index.reshape(-1), dims_of(*this)[static_cast<size_t>(axis)]);
+  const Dim& all = dims_of(*this)[static_cast<size_t>(axis)];
+  Tensor at = as_positions(checked_index(index, all).reshape(-1), all);
   if (index.numel() == 0) return clone();
-  Tensor hit = any_last(matches(at, dims_of(*this)[static_cast<size_t>(axis)]));
+  Tensor hit = any_last(matches(at, all));
   std::vector<int64_t> shape(static_cast<size_t>(this->dim()), 1);
   shape[static_cast<size_t>(axis)] = size(axis);
   return masked_fill(hit.reshape(shape), value);
@@ -290,16 +296,15 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index, Loc where) const {
   if (this->dim() == 0) return unsqueeze(0).index_select(0, index).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
   common_device({this, &index});
-  std::vector<int64_t> shape(static_cast<size_t>(this->dim()) + 1, 1);
-  shape[static_cast<size_t>(axis)] = index.numel();
-  return pick_last(movedim(axis, -1).unsqueeze(axis), index.reshape(shape));
+  return select_at(*this, axis, checked_index(index, dims_of(*this)[static_cast<size_t>(axis)]));
 }
 
 Tensor Tensor::take(const Tensor& index, Loc where) const {
   Call call("take", where);
   expect_index(index);
   common_device({this, &index});
-  return pick_last(flatten(), index.unsqueeze(-1));
+  Tensor flat = flatten();
+  return pick_last(flat, checked_index(index, dims_of(flat)[0]).unsqueeze(-1));
 }
 
 }  // namespace mote

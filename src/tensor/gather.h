@@ -1,22 +1,27 @@
 // Reading and writing at computed positions, as comparisons with every position and a fold over
 // them. The compiler turns "sum over i of where(i == p, x, 0)" into one load at p.
 #pragma once
-#include "tensor/impl.h"
+#include "tensor/checks.h"
 
 namespace mote {
 
 // Is each position (index dtype) one of 0 ... size-1?
 Tensor in_range(const Tensor& at, const Dim& size);
-// Positions as the index dtype, negative ones counted from the end. Under CHECK=1 an error if one
-// is out of range.
+// Positions as the index dtype, negative ones counted from the end.
 Tensor as_positions(const Tensor& index, const Dim& size);
 // x: (..., A), at: (..., 1) of integers or positions, broadcast against each other. x there,
-// without the last axis; 0 where a position is none. Integers are checked as by as_positions.
+// without the last axis; 0 where a position is none.
 Tensor pick_last(const Tensor& x, const Tensor& at);
 // at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
 Tensor matches(const Tensor& at, const Dim& size);
 // Of the values (..., 1 or A, L) that match, the last one; `old` (..., A) where none does.
 Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old);
+// Integers that a user gave: of an integer dtype; and in range, checked now or when they are known
+// (tensor/checks.h). What mote computes itself needs no check, and the functions above make none.
 void expect_index(const Tensor& index);
+Tensor checked_index(const Tensor& index, const Dim& size);
+// gather and index_select of integers that are in range.
+Tensor gather_at(const Tensor& t, int64_t axis, const Tensor& index);
+Tensor select_at(const Tensor& t, int64_t axis, const Tensor& index);
 
 }  // namespace mote

@@ -166,12 +166,6 @@ inline std::string word(const char* given, const char* what) {
   return given;
 }
 inline void append(std::string& out, const Tensor& t) { append(out, shape_of(t)); }
-// Under CHECK=1, which looks at values while a program is being written: is `bad` true anywhere? It
-// is made and run only then. Without CHECK nothing is bad.
-template <class F>
-bool check_finds(F bad) {
-  return flag(Flag::CHECK) && bad().any().template item<bool>();
-}
 
 // Arithmetic of sizes; folds numbers. A User error where a number leaves 64 bits.
 Dim operator+(const Dim& a, const Dim& b);
@@ -217,8 +211,6 @@ Tensor to_tensor(const Operand& o, const Tensor& like, DType dtype = DType::none
 Ref constant(DType dtype, const Number& n);
 // n.f of an integer was rounded in the caller's code, in whatever mode its thread is.
 double real(const Number& n);
-// Under CHECK=1 a divisor that is 0 anywhere is an error, where the division is one of integers.
-void check_divisor(const Operand& divisor, DType dtype);
 uint8_t device_from(const std::string& name);
 
 // Internal building blocks that several families share; no call is opened.

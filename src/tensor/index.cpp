@@ -118,8 +118,9 @@ Indexed take_views(const Tensor& t, const std::vector<Index>& indices) {
           add_mask(r, i.positions, axis);
         } else {
           expect_index(i.positions);
+          const Dim& size = dims_of(r.view)[static_cast<size_t>(axis)];
+          r.positions.push_back(checked(i.positions, {Must::Index, size}));
           r.axes.push_back(axis++);
-          r.positions.push_back(i.positions);
         }
     }
     of += axes_taken(i);
@@ -238,14 +239,6 @@ bool is_lone_mask(const std::vector<Index>& indices) {
          indices[0].positions.defined() && indices[0].positions.dtype() == DType::boolean;
 }
 
-// Under CHECK=1, for counting runs the mask.
-void expect_one_for_each(const Tensor& mask, const Tensor& values) {
-  if (!flag(Flag::CHECK)) return;
-  auto count = mask.to_long().sum().item<int64_t>();
-  expect(dims_of(values)[0] == Dim(count), "a value of shape ", values, " for a mask with ", count,
-         " true elements");
-}
-
 // Values in the order of the mask's true elements.
 Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, bool accumulate) {
   expect(mask.dim() <= t.dim() &&
@@ -259,9 +252,11 @@ Tensor written_where(const Tensor& t, const Tensor& mask, const Tensor& values, 
   if (!one_for_all) {
     expect(values.dim() == rest + 1, "a value of shape ", values, " does not fit a mask of shape ",
            mask);
-    expect_one_for_each(mask, values);
     Tensor order = reshaped(mask.flatten().to_long().cumsum(0) - 1, dims_of(mask));
-    v = values.index({order});
+    const Condition one_for_each = {Must::Count, dims_of(values)[0]};
+    if (!is_settled(mask, one_for_each))
+      order = with_check(order, mask.to_long().sum(), one_for_each);
+    v = read_at({values, {0}, {order}});
   } else if (values.dim() > rest) {
     v = values.squeeze(values.dim() - rest - 1);
   }
@@ -347,7 +342,7 @@ Tensor Tensor::masked_select(const Tensor& mask, Loc where) const {
   expect(mask.dtype() == DType::boolean, "the mask must be bool, got ", mask.dtype());
   std::vector<Dim> dims = broadcast_dims(dims_of(*this), dims_of(mask));
   Tensor at = broadcast_tensor(mask, dims).flatten().nonzero().select(1, 0);
-  return broadcast_tensor(*this, dims).take(at);
+  return pick_last(broadcast_tensor(*this, dims).flatten(), at.unsqueeze(-1));
 }
 
 Tensor Tensor::one_hot(int64_t num_classes, Loc where) const {
@@ -355,9 +350,8 @@ Tensor Tensor::one_hot(int64_t num_classes, Loc where) const {
   expect_index(*this);
   if (num_classes == -1) num_classes = size_add(amax().item<int64_t>(), 1);
   expect(num_classes > 0, "needs a number of classes > 0, got ", num_classes);
-  Tensor at = make_value(prim::cast(node_of(*this), DType::index), *this).unsqueeze(-1);
-  expect(!check_finds([&] { return in_range(at, num_classes).logical_not(); }),
-         "a class is not one of 0 to ", num_classes - 1);
+  Tensor given = checked(*this, {Must::Class, num_classes});
+  Tensor at = make_value(prim::cast(node_of(given), DType::index), *this).unsqueeze(-1);
   Tensor classes = make_value(prim::iota(num_classes), *this);
   return elementwise(Op::Eq, {at, classes}, DType::index).to_long();
 }
@@ -375,7 +369,8 @@ Tensor Tensor::embedding(const Tensor& weight, int64_t padding_idx, Loc where) c
     Tensor row = arange(Number(weight.size(0)), {DType::i64, device()}).unsqueeze(1);
     rows = mote::where(row.eq(padding_idx), weight.detach(), weight);
   }
-  return rows.index({*this});
+  common_device({this, &weight});
+  return read_at({rows, {0}, {checked(*this, {Must::Row, dims_of(weight)[0]})}});
 }
 
 }  // namespace mote

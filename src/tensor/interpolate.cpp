@@ -4,6 +4,7 @@
 
 #include "ir/eval.h"
 #include "tensor/autocast.h"
+#include "tensor/gather.h"
 #include "tensor/spatial.h"
 
 namespace mote {
@@ -20,7 +21,7 @@ Tensor output_positions(const Axis& a, const Tensor& x, DType dtype = DType::f64
 }
 
 Tensor read(const Tensor& x, const Axis& a, const Tensor& at) {
-  return x.index_select(a.axis, at.clamp(0, a.from - 1).to_long());
+  return select_at(x, a.axis, at.clamp(0, a.from - 1).to_long());
 }
 
 // A vector of weights along the axis.

@@ -1,5 +1,6 @@
 // Losses.
 #include "tensor/autocast.h"
+#include "tensor/gather.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -49,14 +50,16 @@ void check_indices(const Tensor& input, const Tensor& target, int64_t axis) {
 Tensor by_index(const Tensor& logs, const Tensor& target, const CrossEntropyOptions& o) {
   int64_t axis = logs.dim() == 1 ? 0 : 1;
   check_indices(logs, target, axis);
-  Tensor counts = target.ne(o.ignore_index), at = where(counts, target, 0).unsqueeze(axis);
-  Tensor losses = -logs.gather(axis, at).squeeze(axis);
+  Tensor counts = target.ne(o.ignore_index), classes = where(counts, target, 0);
+  const Condition known = {Must::Class, dims_of(logs)[static_cast<size_t>(axis)], o.ignore_index};
+  if (!is_settled(target, known)) classes = with_check(classes, classes, known);
+  Tensor at = classes.unsqueeze(axis), losses = -gather_at(logs, axis, at).squeeze(axis);
   Tensor weights = counts.to(logs.dtype()), smooth;
   std::vector<int64_t> shape(static_cast<size_t>(logs.dim()), 1);
   if (o.weight.defined()) {
     shape[static_cast<size_t>(axis)] = o.weight.size(0);
     Tensor w = o.weight.to(logs.dtype());
-    weights = weights * w.take(at.squeeze(axis));
+    weights = weights * pick_last(w, classes.unsqueeze(-1));
     smooth = -(logs * w.reshape(shape)).sum(axis);
   } else if (o.label_smoothing > 0) {
     smooth = -logs.sum(axis);

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "tensor/autocast.h"
+#include "tensor/checks.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -462,8 +463,8 @@ Tensor lcm(Operand a, Operand b, Loc w) {
 Tensor fmod(Operand a, Operand b, Loc w) {
   Call call("fmod", w);
   DType d = common_dtype(a, b);
-  check_divisor(b, d);
-  if (!is_float(d)) return elementwise(Op::IMod, {a, b}, d);
+  Tensor kept;
+  if (!is_float(d)) return elementwise(Op::IMod, {a, checked_divisor(b, kept)}, d);
   return composed(a, b, true, fmod_wide);
 }
 
@@ -488,8 +489,7 @@ Tensor floor_divide(Operand a, Operand b, Loc w) {
     below = where(whole - below > 0.5, below + 1, below);
     return where(y.eq(0), x / y, where(whole.eq(0), signed_zero, below));
   }
-  check_divisor(y, d);
-  Tensor q = elementwise(Op::IDiv, {x, y}, d);
+  Tensor kept, q = elementwise(Op::IDiv, {x, checked_divisor(y, kept)}, d);
   if (!is_signed(d)) return q;
   Tensor inexact = (q * y).ne(x) & y.ne(0);
   return where(inexact & (x < 0).ne(y < 0), q - 1, q);

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <numbers>
 
-#include "tensor/impl.h"
+#include "tensor/checks.h"
 
 namespace mote {
 
@@ -191,12 +191,13 @@ Tensor Tensor::dropout(double p, bool training, Loc where) const {
   return mote::where(kept, *this * (1 / (1 - p)), 0);
 }
 
-// Under CHECK=1, which looks at the weights: can so many be drawn?
-static void check_weights(const Tensor& weights, const Tensor& possible, int64_t needed) {
-  expect(!check_finds([&] { return (weights < 0) | weights.isfinite().logical_not(); }),
-         "a weight is negative or not finite");
-  expect(!check_finds([&] { return possible.sum(-1) < needed; }), "needs ", needed,
-         " classes with weights above 0");
+// With CHECK=2: can so many be drawn?
+static Tensor checked_weights(const Tensor& weights, const Tensor& possible, int64_t needed) {
+  const Condition sound = {Must::Weights, 0}, enough = {Must::Choices, needed};
+  Tensor out = weights, bad = (weights < 0) | weights.isfinite().logical_not();
+  if (!is_settled(bad, sound)) out = with_check(out, bad, sound);
+  Tensor count = possible.to_long().sum(-1);
+  return is_settled(count, enough) ? out : with_check(out, count, enough);
 }
 
 // With replacement: where a uniform number falls among the summed weights. Without: the largest of
@@ -209,7 +210,8 @@ Tensor Tensor::multinomial(int64_t num_samples, bool replacement, Loc where) con
   expect(replacement || num_samples <= size(-1), "cannot draw ", num_samples, " of ", size(-1),
          " classes without replacement");
   Tensor weights = to(accumulator(dtype())), possible = weights > 0;
-  check_weights(weights, possible, replacement ? 1 : num_samples);
+  if (flag(Flag::CHECK) >= 2)
+    weights = checked_weights(weights, possible, replacement ? 1 : num_samples);
   if (!replacement) {
     Tensor waiting = -(1 - weights.rand_like()).log();
     Tensor never = -1 - iota_tensor(size(-1), weights.dtype(), impl()->device);

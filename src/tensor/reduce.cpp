@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tensor/autocast.h"
+#include "tensor/gather.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -58,7 +59,7 @@ Tensor arg_extremum(Op op, const Tensor& t, int64_t dim, bool keepdim) {
   std::vector<Dim> along(static_cast<size_t>(t.dim()), Dim(1));
   along[static_cast<size_t>(axis)] = size;
   Tensor at = reshaped(iota_tensor(size, small, t.impl()->device), along);
-  Tensor none = make_value(prim::cast(index_node(size), small), t);
+  Tensor none = make_value(prim::cast(index_node(size - 1), small), t);  // there is always a hit
   Tensor first = reduce_tensor(Op::Min, where_tensor(hit, at, none), {&axis, 1}, keepdim);
   return first.to(DType::i64);
 }
@@ -67,7 +68,7 @@ Tensor arg_extremum(Op op, const Tensor& t, int64_t dim, bool keepdim) {
 ValuesIndices extremum_at(Op op, const Tensor& t, int64_t dim, bool keepdim) {
   if (t.dim() == 0) return {t.clone(), t.zeros_like(DType::i64)};
   int64_t axis = to_axis(dim, t.dim());
-  Tensor at = arg_extremum(op, t.detach(), axis, true), value = t.gather(axis, at);
+  Tensor at = arg_extremum(op, t.detach(), axis, true), value = gather_at(t, axis, at);
   return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }
 

@@ -80,9 +80,10 @@ Tensor argsort_last(const Tensor& t, bool descending) {
   if (size_of(key.dtype()) == 4) return sorted_positions(key);
   Tensor low = ((key & int64_t{0xffffffff}) + INT32_MIN).to(DType::i32);
   Tensor high = (key >> 32).to(DType::i32);
+  const int64_t last = t.dim() - 1;
   Tensor first = sorted_positions(low);
-  Tensor second = sorted_positions(high.gather(-1, first));
-  return first.gather(-1, second);
+  Tensor second = sorted_positions(gather_at(high, last, first));
+  return gather_at(first, last, second);
 }
 
 ValuesIndices sorted(const Tensor& t, int64_t dim, bool descending) {
@@ -90,7 +91,7 @@ ValuesIndices sorted(const Tensor& t, int64_t dim, bool descending) {
   if (t.dim() == 0) return {t.clone(), t.zeros_like(DType::i64)};
   if (t.numel() == 0) return {t.clone(), t.zeros_like(DType::i64)};
   Tensor last = t.movedim(axis, -1), at = argsort_last(last.detach(), descending);
-  return {last.gather(-1, at).movedim(-1, axis), at.movedim(-1, axis)};
+  return {gather_at(last, t.dim() - 1, at).movedim(-1, axis), at.movedim(-1, axis)};
 }
 
 ValuesIndices narrowed(const ValuesIndices& s, int64_t axis, int64_t begin, int64_t count) {
