@@ -117,6 +117,11 @@ class JitCall {
 
   void operator()(const std::string& path, const Tensor& t);  // an argument or a result found
   void operator()(const std::string& path, const Sym& s);
+  template <class Module>
+    requires requires(const Module& m) { static_cast<bool>(m.training); }
+  void operator()(const std::string& path, const Module& m) {
+    note_switch(path, m.training);
+  }
   Mode start();              // all arguments are known; Replay: the list has run
   bool finish();             // f returned, its results are known; true: keep its form
   void keep(JitForm* form);  // takes it over
@@ -125,6 +130,7 @@ class JitCall {
   Sym next_symbol();
 
  private:
+  void note_switch(const std::string& path, bool on);
   JitCore& core_;
 };
 
@@ -160,6 +166,9 @@ class Jit : public JitBase {
 
   template <class... Args>
   auto call(const Loc& where, Args&&... args) {
+    static_assert(!(std::is_arithmetic_v<std::remove_cvref_t<Args>> || ...),
+                  "a jit takes no numbers: the value would be baked into the list. Pass a tensor "
+                  "(mote::tensor(0.5f)), or for sizes and positions a bound Variable");
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
     const JitTypes types{jit_type_list<R, std::remove_cvref_t<Args>...>, 1 + sizeof...(Args)};
     JitCall call(core(where), types, where);
