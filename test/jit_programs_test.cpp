@@ -54,6 +54,7 @@ struct World {
   nn::Dropout drop{0.5};
   std::unique_ptr<optim::Optimizer> opt;
   std::vector<Line> body;
+  std::string log;
 
   World(uint64_t seed, uint64_t body_seed) : random(seed), body(random_body(body_seed)) {
     manual_seed(seed);
@@ -133,7 +134,9 @@ struct World {
   // ---- the caller
 
   Tensor argument() {
-    switch (random.below(16)) {
+    const int kind = random.below(16);
+    log += " argument " + std::to_string(kind);
+    switch (kind) {
       case 0: return state[static_cast<size_t>(random.below(3))];
       case 1: return state[static_cast<size_t>(random.below(3))].t();
       case 2:
@@ -152,10 +155,12 @@ struct World {
     const int64_t from = random.below(static_cast<size_t>(kSide) + 1);
     return Slice(from, from + kSide);
   }
-  Tensor square(const Tensor& t) { return t.numel() == kSide * kSide ? t : fresh(); }
+  Tensor square(const Tensor& t) { return t.dim() == 2 && t.size(0) == kSide ? t : fresh(); }
 
   void between() {
-    switch (random.below(14)) {
+    const int kind = random.below(14);
+    log += " between " + std::to_string(kind);
+    switch (kind) {
       case 0: state[0].add_(0.125); break;
       case 1: random.of(arguments).mul_(0.5); break;
       case 2: drop.training = random.one_in(2); break;
@@ -199,7 +204,7 @@ Bits bits(const Tensor& t) {
 
 struct Outcome {
   std::vector<Bits> trace;  // the results of every call, then all that is outside
-  std::string error;
+  std::string error, log;
   int calls = 0;  // of the function itself
 };
 
@@ -211,21 +216,30 @@ Outcome run_program(uint64_t seed, uint64_t body_seed, bool use_jit) {
   World w(seed, body_seed);
   auto f = jit([&](const Tensor& x, const Tensor& y) {
     ++out.calls;
+    w.log += " *";
     return w.run(x, y);
   });
   Tensor x = w.argument(), y = w.argument();
   try {
     for (int i = 0; i < kCalls; ++i) {
       if (w.random.one_in(2)) w.between();
-      if (w.random.one_in(3)) std::swap(x, y);
-      if (w.random.one_in(3)) x = w.argument();
-      if (w.random.one_in(3)) y = w.random.one_in(3) ? x : w.argument();
+      w.log += "\n  call";
+      if (w.random.one_in(4)) {
+        w.log += " swapped";
+        std::swap(x, y);
+      }
+      if (w.random.one_in(4)) x = w.argument();
+      if (w.random.one_in(4)) y = w.random.one_in(3) ? x : w.argument();
       std::vector<Tensor> results = f(x, y);
       for (const Tensor& r : results) out.trace.push_back(bits(r));
       if (w.random.one_in(2)) w.kept.push_back(w.random.of(results));
     }
     for (const Tensor& t : w.all()) out.trace.push_back(bits(t));
   } catch (const Error& e) { out.error = e.what(); }
+  for (const Line& l : w.body)
+    w.log += "\n  op " + std::to_string(l.op) + " a " + std::to_string(l.a) + " b " +
+             std::to_string(l.b) + " s " + std::to_string(l.s % 6);
+  out.log = w.log;
   return out;
 }
 
@@ -241,6 +255,7 @@ void compare(uint64_t seed, uint64_t body_seed, Tally& tally) {
   INFO("seed ", seed, ", body ", body_seed);
   if (!plain.error.empty() || !captured.error.empty()) {
     ++tally.refused;
+    CAPTURE(captured.log);
     CHECK(plain.error == captured.error);
     return;
   }
@@ -248,7 +263,7 @@ void compare(uint64_t seed, uint64_t body_seed, Tally& tally) {
   ++tally.wrong;
   size_t at = 0;
   while (plain.trace[at] == captured.trace[at]) ++at;
-  FAIL_CHECK("value ", at, " of ", plain.trace.size(), " differs");
+  FAIL_CHECK("value ", at, " of ", plain.trace.size(), " differs;", captured.log);
 }
 
 Tally compare_programs(int count, uint64_t bodies) {

@@ -33,6 +33,9 @@ std::string Replayable::changed_aliases(const Walked& arguments,
                                         const PlacedArguments& placed) const {
   auto name = [&](size_t i) { return text("argument ", arguments.tensors[i].name); };
   for (size_t i = 0; i < same_as_.size(); ++i) {
+    const bool is_view = static_cast<bool>(placed.places[i].chain);
+    if (is_view != static_cast<bool>(situation_.recording.places[i].chain))
+      return text(name(i), is_view ? " is a view of a part of a tensor" : " is a whole tensor");
     Storage* s = placed.storages[i];
     auto first = static_cast<size_t>(std::ranges::find(placed.storages, s) -
                                      placed.storages.begin());

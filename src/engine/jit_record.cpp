@@ -65,9 +65,8 @@ void Recorder::gradient(const Tensor& leaf, Use use) {
   if (!gradients_known_.insert(leaf.impl()).second) return;
   Tensor before = leaf.impl()->grad;
   if (use != Drop && before.defined() && !before.impl()->storage) {
-    Pause pause(*this);
     give_storage(before);
-    realize({before});
+    finish(before);
   }
   gradients_.push_back({leaf, before, use});
 }
@@ -80,8 +79,14 @@ void Recorder::read(const TensorImpl& t) {
   if (!(version && version->is(Op::After)) && depend_on_leaves({&value, 1})[0]) return;
   auto& impl = const_cast<TensorImpl&>(t);
   impl.refs.fetch_add(1, std::memory_order_relaxed);
+  finish(Tensor(&impl));
+}
+
+// Runs what a tensor from outside has pending. Its memory is no work of the function.
+void Recorder::finish(const Tensor& t) {
   Pause pause(*this);
-  realize({Tensor(&impl)});
+  realize({t});
+  if (UOp base = prim::base_of(node_of(t))) not_fresh_.insert(base->arg.storage->id);
 }
 
 void Recorder::read(SwitchCell& cell) {
@@ -93,10 +98,10 @@ void Recorder::writes(const Tensor& t) {
   views_were_written_ |= shown_.prepare_write(t, made_);
   const Tensor root = root_of(t);
   if (made_.count(root.impl()) || root.impl()->storage || !root.numel()) return;
-  node_of(root);
+  node_of(root);  // finishes it
   Pause pause(*this);
   give_storage(root);
-  realize({root});
+  finish(root);
 }
 
 void Recorder::begin_realize(std::span<const Tensor> tensors) {

@@ -119,7 +119,7 @@ class Recorder : public EffectListener, private HandleListener {
   std::vector<Tensor> left_behind() const;
 
   bool interpreted() const { return interpreted_; }
-  bool is_fresh(const Storage& s) const { return s.id >= first_id_; }
+  bool is_fresh(const Storage& s) const { return s.id >= first_id_ && !not_fresh_.count(s.id); }
   const std::vector<RecordedRun>& runs() const { return runs_; }
   const std::vector<RecordedGradient>& gradients() const { return gradients_; }
   const RecordedStorage* find(const Storage& s) const;
@@ -154,6 +154,7 @@ class Recorder : public EffectListener, private HandleListener {
 
  private:
   RecordedStorage& note(Storage& s);
+  void finish(const Tensor& t);
   void made(const TensorImpl& t) override { made_.insert(&t); }
   void read(const TensorImpl& t) override;
   void gone(const TensorImpl& t) override;
@@ -166,6 +167,7 @@ class Recorder : public EffectListener, private HandleListener {
   ShownViews& shown_;
   SeenSwitches switches_;
   uint64_t first_id_;
+  std::unordered_set<uint64_t> not_fresh_;  // storages made since, of tensors from outside
   TensorSet made_, read_;            // tensors; read: those made before
   const Shape* replaced_ = nullptr;  // of one that was read and is gone
   std::vector<StorageRef> written_;
