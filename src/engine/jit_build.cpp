@@ -17,11 +17,17 @@ enum Word : uint64_t { Argument = 1, Gradient, Fresh, Known };  // in the upper 
 
 uint64_t word(Word kind, size_t index) { return (uint64_t{kind} << 32) | index; }
 
+// What an argument shows as a whole: the tensor, or the one that it is a view of in another shape.
+// What is under a view of a part is unknown to a function that sees a copy.
+const TensorImpl* shown_whole(const Tensor& t) {
+  return t.defined() && is_whole_in_order(t) ? root_of(t).impl() : nullptr;
+}
+
 // The argument that a tensor is, or is under; -1: none.
 int argument_under(const Walked& arguments, const Tensor& root) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i)
     if (const Tensor& t = arguments.tensors[i].tensor;
-        t.defined() && (t.impl() == root.impl() || root_of(t).impl() == root.impl()))
+        t.impl() == root.impl() || shown_whole(t) == root.impl())
       return static_cast<int>(i);
   return -1;
 }
@@ -168,7 +174,7 @@ ReplayBuilder::Item ReplayBuilder::given_item(const TensorImpl* impl) const {
     const Tensor& t = arguments_.tensors[i].tensor;
     if (!t.defined()) continue;
     if (t.impl() == impl) return {Item::Given, static_cast<int>(i)};
-    if (root_of(t).impl() == impl) return {Item::GivenRoot, static_cast<int>(i)};
+    if (shown_whole(t) == impl) return {Item::GivenRoot, static_cast<int>(i)};
   }
   return {Item::Undefined};
 }

@@ -71,6 +71,9 @@ std::string Replayable::changed_gradient(const Walked& arguments,
 }
 
 std::string Replayable::changed_state() const {
+  for (const Tensor& t : situation_.graphs)
+    if (t.impl()->base.defined() || buffer_under(*t.impl()))
+      return "a tensor that was pending is in memory";
   for (const State& s : states_) {
     const bool same = s.owner.defined() ? s.owner.impl()->storage == &*s.storage
                                         : !s.read_first || (s.storage.held_elsewhere() &&
@@ -106,9 +109,12 @@ std::string Replayable::written_view(const Walked& arguments, const PlacedArgume
 bool Replayable::follows(size_t position) {
   Tensor& was = was_[position];
   if (!was.defined()) return true;
-  const TensorImpl& impl = *was.impl();
-  const bool held = impl.refs.load(std::memory_order_acquire) > 1 ||
-                    (!impl.base.defined() && !is_sole_reader(impl));
+  auto is_held = [](const TensorImpl& impl) {
+    return impl.refs.load(std::memory_order_acquire) > 1 ||
+           (!impl.base.defined() && !is_sole_reader(impl));
+  };
+  const bool held =
+      is_held(*was.impl()) || (is_whole_in_order(was) && is_held(*root_of(was).impl()));
   if (!held) was = {};
   return !held;
 }

@@ -76,10 +76,13 @@ void Recorder::read(const TensorImpl& t) {
   if (!listens() || made_.count(&t) || !read_.insert(&t).second) return;
   if (t.base.defined() || buffer_under(t)) return;
   UOp version = whole_version(t.value), value = t.value;
-  if (!(version && version->is(Op::After)) && depend_on_leaves({&value, 1})[0]) return;
   auto& impl = const_cast<TensorImpl&>(t);
   impl.refs.fetch_add(1, std::memory_order_relaxed);
-  finish(Tensor(&impl));
+  Tensor handle(&impl);
+  if (!(version && version->is(Op::After)) && depend_on_leaves({&value, 1})[0])
+    graphs_.push_back(handle);
+  else
+    finish(handle);
 }
 
 // Runs what a tensor from outside has pending. Its memory is no work of the function.

@@ -126,6 +126,8 @@ class Recorder : public EffectListener, private HandleListener {
   const std::vector<RecordedStorage>& storages() const { return storages_; }
   const TensorSet& made() const { return made_; }
   bool views_were_written() const { return views_were_written_; }
+  // Values from outside that were read as a graph, because gradients flow through it.
+  std::vector<Tensor> take_graphs() { return std::move(graphs_); }
   SeenSwitches take_switches() { return std::move(switches_); }
 
   // Not recording while it lives.
@@ -166,6 +168,7 @@ class Recorder : public EffectListener, private HandleListener {
   int engine_depth_ = 0;
   ShownViews& shown_;
   SeenSwitches switches_;
+  std::vector<Tensor> graphs_;
   uint64_t first_id_;
   std::unordered_set<uint64_t> not_fresh_;  // storages made since, of tensors from outside
   TensorSet made_, read_;            // tensors; read: those made before

@@ -50,6 +50,7 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
 struct Situation {
   Recording recording;
   SeenSwitches switches;
+  std::vector<Tensor> graphs;  // that were pending
   uint64_t plain_switches;  // plain_switches_changed()
   bool pinned;              // the list holds for its own arguments only
 };
