@@ -166,14 +166,14 @@ class Jit : public JitBase {
 
   template <class... Args>
   auto call(const Loc& where, Args&&... args) {
-    static_assert(!(std::is_arithmetic_v<std::remove_cvref_t<Args>> || ...),
-                  "a jit takes no numbers: the value would be baked into the list. Pass a tensor "
-                  "(mote::tensor(0.5f)), or for sizes and positions a bound Variable");
+    static_assert(!(is_number<Args> || ...),
+                  "a jit takes no numbers, for the value would be baked into the list: pass a "
+                  "tensor, tensor(0.5f), or for sizes and positions a bound Variable");
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
     const JitTypes types{jit_type_list<R, std::remove_cvref_t<Args>...>, 1 + sizeof...(Args)};
     JitCall call(core(where), types, where);
     size_t i = 0;
-    (walk_fields(args, std::to_string(i++), call), ...);
+    (walk(args, std::to_string(i++), call), ...);
     if constexpr (std::is_void_v<R>) {
       if (call.start() == JitCall::Replay) return;
       f_(std::forward<Args>(args)...);
@@ -189,6 +189,13 @@ class Jit : public JitBase {
 
  private:
   F f_;
+
+  template <class A>
+  static constexpr bool is_number = std::is_arithmetic_v<std::remove_cvref_t<A>>;
+  template <class A>
+  static void walk(A& argument, const std::string& path, JitCall& call) {
+    if constexpr (!is_number<A>) walk_fields(argument, path, call);
+  }
 
   struct Clear {
     void operator()(const std::string&, Tensor& t) { t = {}; }

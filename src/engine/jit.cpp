@@ -129,6 +129,7 @@ void JitCore::finish() {
   shown.restore(recorder->made());
   realize_all_left();
   Recording recording = recording_of(*recorder, arguments, placed, results);
+  if (mode == JitCall::Capture && recorder->moves()) mode = JitCall::Run;
   if (mode == JitCall::Capture) {
     capture(std::move(recording));
   } else {

@@ -99,12 +99,8 @@ void Recorder::read(SwitchCell& cell) {
 void Recorder::writes(const Tensor& t) {
   if (!listens()) return;
   views_were_written_ |= shown_.prepare_write(t, made_);
-  const Tensor root = root_of(t);
-  if (made_.count(root.impl()) || root.impl()->storage || !root.numel()) return;
-  node_of(root);  // finishes it
-  Pause pause(*this);
-  give_storage(root);
-  finish(root);
+  const TensorImpl& root = *root_of(t).impl();
+  moves_ |= !made_.count(&root) && !root.storage;
 }
 
 void Recorder::begin_realize(std::span<const Tensor> tensors) {

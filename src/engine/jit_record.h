@@ -4,8 +4,7 @@
 // and gradients left behind, which the jit realizes at the end of every call. What was pending
 // before it began is not the function's work: it is realized, unrecorded, when the function first
 // reads it, so that the function's own kernels read memory in every call alike. (But for values
-// through which gradients flow to a leaf: they stay what they are.) A tensor from outside that is
-// written gets memory of its own first.
+// through which gradients flow to a leaf: they stay what they are.)
 #pragma once
 #include <memory>
 #include <span>
@@ -126,6 +125,8 @@ class Recorder : public EffectListener, private HandleListener {
   const std::vector<RecordedStorage>& storages() const { return storages_; }
   const TensorSet& made() const { return made_; }
   bool views_were_written() const { return views_were_written_; }
+  // A tensor from outside got memory of its own: the next call reads that.
+  bool moves() const { return moves_; }
   // Values from outside that were read as a graph, because gradients flow through it.
   std::vector<Tensor> take_graphs() { return std::move(graphs_); }
   SeenSwitches take_switches() { return std::move(switches_); }
@@ -164,7 +165,8 @@ class Recorder : public EffectListener, private HandleListener {
   void read(SwitchCell& cell) override;
   bool listens() const { return !paused_ && engine_depth_ == 0; }
 
-  bool captures_, paused_ = false, interpreted_ = false, views_were_written_ = false;
+  bool captures_, paused_ = false, interpreted_ = false;
+  bool views_were_written_ = false, moves_ = false;
   int engine_depth_ = 0;
   ShownViews& shown_;
   SeenSwitches switches_;
