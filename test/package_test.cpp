@@ -126,12 +126,19 @@ TEST_SUITE("package") {
 
   TEST_CASE("jit: an argument that cannot be walked does not compile, and the compiler says why") {
     Folder folder;
-    std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\n"
-                                         "void use() { mote::jit([](int) {})(1); }\n";
-    Ran ran = run(MOTE_CXX " -std=c++20 -fsyntax-only -I" MOTE_SOURCE_DIR "/include " +
-                  (folder / "use.cpp"));
-    CHECK(ran.status != 0);
-    CHECK(has(ran, "mote cannot find tensors in this type"));
+    auto compiled = [&](const std::string& use) {
+      std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\nstruct Plain {};\n" << use << "\n";
+      return run(MOTE_CXX " -std=c++20 -fsyntax-only -I" MOTE_SOURCE_DIR "/include " +
+                 (folder / "use.cpp"));
+    };
+    Ran number = compiled("void use() { mote::jit([](float) {})(0.5f); }");
+    CHECK(number.status != 0);
+    CHECK(has(number, "a jit takes no numbers"));
+    CHECK(has(number, "pass a tensor"));
+    CHECK(number.output.find("MOTE_FIELDS") == std::string::npos);
+    Ran plain = compiled("void use() { mote::jit([](Plain) {})(Plain()); }");
+    CHECK(plain.status != 0);
+    CHECK(has(plain, "mote cannot find tensors in this type"));
   }
 
   TEST_CASE("package: an old compiler or standard is told what is needed") {

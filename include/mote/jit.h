@@ -117,6 +117,11 @@ class JitCall {
 
   void operator()(const std::string& path, const Tensor& t);  // an argument or a result found
   void operator()(const std::string& path, const Sym& s);
+  template <class Module>
+    requires requires(const Module& m) { static_cast<bool>(m.training); }
+  void operator()(const std::string& path, const Module& m) {
+    note_switch(path, m.training);
+  }
   Mode start();              // all arguments are known; Replay: the list has run
   bool finish();             // f returned, its results are known; true: keep its form
   void keep(JitForm* form);  // takes it over
@@ -125,6 +130,7 @@ class JitCall {
   Sym next_symbol();
 
  private:
+  void note_switch(const std::string& path, bool on);
   JitCore& core_;
 };
 
@@ -160,11 +166,14 @@ class Jit : public JitBase {
 
   template <class... Args>
   auto call(const Loc& where, Args&&... args) {
+    static_assert(!(is_number<Args> || ...),
+                  "a jit takes no numbers, for the value would be baked into the list: pass a "
+                  "tensor, tensor(0.5f), or for sizes and positions a bound Variable");
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
     const JitTypes types{jit_type_list<R, std::remove_cvref_t<Args>...>, 1 + sizeof...(Args)};
     JitCall call(core(where), types, where);
     size_t i = 0;
-    (walk_fields(args, std::to_string(i++), call), ...);
+    (walk(args, std::to_string(i++), call), ...);
     if constexpr (std::is_void_v<R>) {
       if (call.start() == JitCall::Replay) return;
       f_(std::forward<Args>(args)...);
@@ -180,6 +189,13 @@ class Jit : public JitBase {
 
  private:
   F f_;
+
+  template <class A>
+  static constexpr bool is_number = std::is_arithmetic_v<std::remove_cvref_t<A>>;
+  template <class A>
+  static void walk(A& argument, const std::string& path, JitCall& call) {
+    if constexpr (!is_number<A>) walk_fields(argument, path, call);
+  }
 
   struct Clear {
     void operator()(const std::string&, Tensor& t) { t = {}; }

@@ -3,7 +3,9 @@
 // on a device that holds no data they are left unset and nothing runs. A default-constructed module
 // has no parameters. Copies of a module share its tensors.
 // Training or not is the member `training` of the modules it matters to; train(model) and
-// eval(model) set it in all of them.
+// eval(model) set it in all of them. It is a Switch, so that a captured function (jit.h) notices
+// when it has changed. In a module of your own a plain bool works too, but then only train() and
+// eval() are noticed.
 #pragma once
 #include <mote/fields.h>
 
@@ -26,7 +28,8 @@ std::vector<Tensor> parameters(Module& m) {
 }
 
 // Parameters and buffers by PyTorch's names. Loading assigns, so shapes must agree; names missing
-// on either side are errors unless not strict.
+// on either side are errors unless not strict. The values are in memory afterwards: the next step
+// runs the kernels of a run that was never interrupted, and gives the same bits.
 template <class Module>
 std::vector<NamedTensor> state_dict(Module& m) {
   return named_tensors(m);
@@ -39,11 +42,34 @@ void load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool stric
   load_tensors(named_tensors(m), from, strict, where);
 }
 
+struct SwitchCell;  // tensor/handles.h
+
+// A bool that remembers who has looked at it. A copy is a switch of its own.
+class Switch {
+ public:
+  Switch(bool on = false);
+  Switch(const Switch& other) : Switch(other.peek()) {}
+  Switch& operator=(const Switch& other) { return *this = other.peek(); }
+  Switch& operator=(bool on);
+  ~Switch();
+  operator bool() const;
+  bool peek() const;  // unseen by captured functions
+
+ private:
+  SwitchCell* cell_;
+};
+
+void note_plain_switch_changed();
+
 template <class Module>
 void train(Module& m, bool training = true) {
   walk_fields(m, "", [&](const std::string&, auto& part) requires requires {
     part.training = training;
-  } { part.training = training; });
+  } {
+    if constexpr (std::is_same_v<decltype(part.training), bool>)
+      if (part.training != training) note_plain_switch_changed();
+    part.training = training;
+  });
 }
 template <class Module>
 void eval(Module& m) {
@@ -98,7 +124,7 @@ using ConvTranspose3d = ConvTranspose<3>;
 struct BatchNorm {
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
   double eps = 1e-5, momentum = 0.1;
-  bool training = true;
+  Switch training = true;
   MOTE_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
   BatchNorm() = default;
   explicit BatchNorm(int64_t channels, const Options& = {}, bool affine = true,
@@ -160,7 +186,7 @@ struct Embedding {
 
 struct Dropout {
   double p = 0.5;
-  bool training = true;
+  Switch training = true;
   MOTE_FIELDS()
   Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
 };
@@ -193,7 +219,7 @@ struct MultiheadAttention {
   Linear out_proj;
   int64_t heads = 1;
   double dropout = 0;
-  bool training = true;
+  Switch training = true;
   MOTE_FIELDS(in_proj_weight, in_proj_bias, out_proj)
   MultiheadAttention() = default;
   MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias = true,

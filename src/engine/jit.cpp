@@ -1,6 +1,8 @@
 #include <mote/autocast.h>
 #include <mote/jit.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,105 +11,101 @@
 #include "base/flags.h"
 #include "engine/jit_replay.h"
 #include "engine/realize.h"
+#include "tensor/handles.h"
 #include "tensor/impl.h"
 
 namespace mote {
 
 void start_engine();
 
+namespace {
+
+constexpr size_t kCaptures = 4;  // situations that are remembered
+
+struct Captured {
+  std::unique_ptr<Replayable> list;
+  std::unique_ptr<JitForm> form;
+};
+
+}  // namespace
+
 class JitCore {
  public:
   std::recursive_mutex mutex;  // of all below; held for the length of a call
   bool in_call = false;
-  std::optional<InsideLibrary> inside;     // while in_call: nobody else can take the lock
-  bool has_run = false;                    // call 1 is over
-  JitTypes types;                          // of the result and the arguments, once it has run
-  std::unique_ptr<ArgumentSpecs> specs;    // once captured; also where graphs are interpreted
-  std::unique_ptr<Replayable> replayable;  // once captured
-  std::unique_ptr<JitForm> form;
-  DType scope = DType::none;  // autocast's, once captured
+  std::optional<InsideLibrary> inside;   // while in_call: nobody else can take the lock
+  bool has_run = false;                  // call 1 is over
+  bool ran_anew = false;                 // and it was called where no capture fitted
+  JitTypes types;                        // of the result and the arguments, once it has run
+  std::unique_ptr<ArgumentSpecs> specs;  // once captured; also where graphs are interpreted
+  std::vector<Captured> captures;        // the one used last stands last
+  std::optional<Recording> before;       // the last call of f, if it was not captured
 
   // Of the call in progress.
   Loc where;
   Walked arguments, results;
   bool inlined = false;
+  ShownViews shown;
   std::optional<Recorder> recorder;
   JitCall::Mode mode = JitCall::Run;
   PlacedArguments placed;
   Replayable::Results made;
   size_t next_tensor = 0, next_symbol = 0;
 
-  // A view that f sees as a tensor of its own for the length of a capture.
-  struct Shown {
-    size_t argument;
-    Tensor view, base;
-    Ref chain;
-    std::vector<int64_t> strides;
-  };
-  std::vector<Shown> shown;
-
   void reset() {
-    has_run = false;
+    has_run = ran_anew = false;
     specs = nullptr;
-    replayable = nullptr;
-    form = nullptr;
+    captures.clear();
+    before.reset();
   }
-  void place_for_capture();
-  void check_views_unwritten() const;
-  void detach_results_from_views();
-  void restore_views();
-  void realize_all_left();
-  void finish_capture();
+  void begin();
+  void finish();
   void end_call();
+
+ private:
+  JitCall::Mode choose_mode();
+  void realize_all_left();
+  void capture(Recording recording);
 };
 
-// ---- capturing
+// ---- a call
 
-// Written or not will be known later: all have memory of their own.
-void JitCore::place_for_capture() {
-  std::vector<bool> give_own;
-  for (const NamedTensor& a : arguments.tensors)
-    give_own.push_back(a.tensor.defined() && is_whole_in_order(a.tensor));
-  if (specs) specs->check(arguments);
-  placed = place_arguments(arguments, give_own);
-  if (specs) specs->check_aliases(arguments, placed.storages);
-  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
-    const Tensor &t = arguments.tensors[i].tensor, &piece = placed.pieces[i];
-    if (piece.impl() == t.impl() || !t.impl()->base.defined()) continue;
-    TensorImpl& impl = *t.impl();
-    shown.push_back({i, t, impl.base, impl.chain, impl.strides});
-    impl.value = node_of(piece);
-    impl.base = {}, impl.chain = {}, impl.strides = {};
-  }
-}
-
-void JitCore::check_views_unwritten() const {
-  for (const Shown& s : shown)
-    if (s.view.impl()->storage) refuse_written_view(arguments.tensors[s.argument].name);
-}
-
-// What f returned of a view that will be a view again has the values of now.
-void JitCore::detach_results_from_views() {
-  for (const NamedTensor& r : results.tensors) {
-    if (!r.tensor.defined() || !r.tensor.impl()->base.defined()) continue;
-    TensorImpl& impl = *r.tensor.impl();
-    for (const Shown& s : shown) {
-      if (impl.base.impl() != s.view.impl()) continue;
-      impl.value = prim::contiguous(node_of(impl));
-      impl.base = {}, impl.chain = {}, impl.strides = {};
-      break;
+// The first capture that holds is replayed. Where none does the function is called, and captured if
+// this is not the first time; at once if that is how to find out whether it follows its arguments.
+JitCall::Mode JitCore::choose_mode() {
+  if (!flag(Flag::JIT) || !has_run) return JitCall::Run;
+  std::string why;
+  bool unproven = false;
+  for (size_t i = captures.size(); i-- > 0;) {
+    std::optional<Misfit> misfit = captures[i].list->misfit(arguments, placed);
+    if (!misfit) {
+      std::rotate(captures.begin() + static_cast<std::ptrdiff_t>(i),
+                  captures.begin() + static_cast<std::ptrdiff_t>(i) + 1, captures.end());
+      return JitCall::Replay;
     }
+    unproven |= misfit->unproven;
+    if (why.empty()) why = misfit->why;
   }
+  if (!why.empty() && flag(Flag::DEBUG) >= 1)
+    std::fprintf(stderr, "jit: calls the function: %s\n", why.c_str());
+  return captures.empty() || unproven || ran_anew ? JitCall::Capture : JitCall::Run;
 }
 
-void JitCore::restore_views() {
-  for (Shown& s : shown) {
-    TensorImpl& impl = *s.view.impl();
-    set_own(impl, false);
-    impl.value = {};
-    impl.base = s.base, impl.chain = s.chain, impl.strides = s.strides;
+void JitCore::begin() {
+  Values values;
+  if (specs && flag(Flag::JIT)) values = specs->check(arguments);
+  placed = place_arguments(arguments);
+  mode = choose_mode();
+  if (mode == JitCall::Replay) {
+    captures.back().list->check_held();
+    made = captures.back().list->replay(values, arguments, placed);
+    next_tensor = next_symbol = 0;
+    return;
   }
-  shown.clear();
+  give_own_memory(arguments, {}, placed);
+  recorder.emplace(mode == JitCall::Capture, shown);
+  Recorder::Pause pause(*recorder);
+  shown.show(arguments, placed);
 }
 
 // Gradients that the next call adds to are then in memory of their own.
@@ -117,6 +115,7 @@ void JitCore::realize_all_left() {
     if (r.tensor.defined()) all.push_back(r.tensor);
   realize(all);
   if (mode != JitCall::Run) return;
+  Recorder::Pause pause(*recorder);
   std::vector<Tensor> shared;
   for (const RecordedGradient& g : recorder->gradients())
     if (const Tensor& grad = g.leaf.impl()->grad; grad.defined() && g.first != Recorder::Drop)
@@ -127,26 +126,46 @@ void JitCore::realize_all_left() {
   if (!shared.empty()) realize(shared);
 }
 
-void JitCore::finish_capture() {
-  recorder->check_kept();
-  check_views_unwritten();
-  detach_results_from_views();
+void JitCore::finish() {
+  if (mode == JitCall::Capture) recorder->check_kept();
+  shown.restore(recorder->made());
   realize_all_left();
-  restore_views();
+  Recording recording = recording_of(*recorder, arguments, placed, results);
+  if (mode == JitCall::Capture && recorder->moves()) mode = JitCall::Run;
+  if (mode == JitCall::Capture) {
+    capture(std::move(recording));
+  } else {
+    before = std::move(recording);
+    ran_anew = !captures.empty();
+  }
+  has_run = true;
+}
+
+void JitCore::capture(Recording recording) {
   auto found = std::make_unique<ArgumentSpecs>(arguments);
-  found->set_aliases(placed.storages);
   if (!recorder->interpreted()) {
-    auto captured =
-        std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results);
+    bool pinned = recorder->views_were_written();
+    for (size_t i = 0; i < placed.storages.size(); ++i)
+      pinned |= placed.pieces[i].defined() && !placed.storages[i];
+    Situation situation{std::move(recording), recorder->take_switches(), recorder->take_graphs(),
+                        plain_switches_changed(), autocast_dtype(), pinned};
+    auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,
+                                             std::move(situation));
     recorder.reset();
-    captured->check_held();
-    replayable = std::move(captured);
+    list->check_held();
+    if (before) list->compare(*before);
+    std::erase_if(captures,
+                  [&](const Captured& c) { return list->compare(c.list->recording()); });
+    if (captures.size() == kCaptures) captures.erase(captures.begin());
+    captures.push_back({std::move(list), nullptr});
   }
   specs = std::move(found);
+  before.reset();
+  ran_anew = false;
 }
 
 void JitCore::end_call() {
-  restore_views();
+  shown.restore(recorder ? recorder->made() : TensorSet());
   recorder.reset();
   arguments.clear();
   results.clear();
@@ -178,17 +197,13 @@ void JitBase::reset(Loc where) {
 bool JitBase::captured(Loc where) const {
   JitCore& c = core(where);
   std::lock_guard lock(c.mutex);
-  return c.replayable != nullptr;
+  return !c.captures.empty();
 }
 
 std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names, Loc where) const {
   JitCore& c = core(where);
   std::lock_guard lock(c.mutex);
-  return c.replayable ? c.replayable->state(names) : std::vector<JitState>();
-}
-
-static std::string scope_text(DType scope) {
-  return scope == DType::none ? "no autocast scope" : text("an autocast scope of ", scope);
+  return c.captures.empty() ? std::vector<JitState>() : c.captures.back().list->state(names);
 }
 
 // What is new about the types of a call; empty: nothing.
@@ -236,40 +251,27 @@ void JitCall::operator()(const std::string& path, const Sym& s) {
   (core_.recorder ? core_.results : core_.arguments).symbols.push_back({path, s});
 }
 
+void JitCall::note_switch(const std::string& path, bool on) {
+  if (!core_.recorder) core_.arguments.switches.emplace_back(path, on);
+}
+
 JitCall::Mode JitCall::start() {
   if (core_.inlined) return Run;
   start_engine();
   OuterCall call("jit", core_.where);
-  if (!flag(Flag::JIT) || !core_.has_run) {
-    core_.recorder.emplace(false);
-  } else if (core_.replayable) {
-    expect(core_.scope == autocast_dtype(), "captured in ", scope_text(core_.scope),
-           " and called in ", scope_text(autocast_dtype()), "; reset() captures anew");
-    core_.made = core_.replayable->replay(*core_.specs, core_.arguments);
-    core_.next_tensor = core_.next_symbol = 0;
-    core_.mode = Replay;
-  } else {
-    core_.place_for_capture();
-    core_.scope = autocast_dtype();
-    core_.recorder.emplace(true);
-    core_.mode = Capture;
-  }
+  core_.begin();
   return core_.mode;
 }
 
 bool JitCall::finish() {
   if (core_.inlined) return false;
   OuterCall call("jit", core_.where);
-  if (core_.mode == Capture)
-    core_.finish_capture();
-  else
-    core_.realize_all_left();
-  core_.has_run = true;
-  return core_.mode == Capture && core_.replayable;
+  core_.finish();
+  return core_.mode == Capture && !core_.captures.empty() && !core_.captures.back().form;
 }
 
-void JitCall::keep(JitForm* form) { core_.form.reset(form); }
-const JitForm& JitCall::form() const { return *core_.form; }
+void JitCall::keep(JitForm* form) { core_.captures.back().form.reset(form); }
+const JitForm& JitCall::form() const { return *core_.captures.back().form; }
 Tensor JitCall::next_tensor() { return std::move(core_.made.tensors[core_.next_tensor++]); }
 Sym JitCall::next_symbol() { return std::move(core_.made.symbols[core_.next_symbol++]); }
 

@@ -77,17 +77,6 @@ bool is_whole_in_order(const Tensor& t) {
   return at->is(Op::Param);
 }
 
-void refuse_written_view(const std::string& path) {
-  fail(ErrorKind::User, text("[jit] argument ", path,
-                             ": the function writes to a view of a part of a tensor; pass the "
-                             "tensor itself"));
-}
-
-Tensor in_one_piece(const Tensor& t) {
-  if (is_whole_in_order(t)) return t;
-  return make_value(prim::contiguous(node_of(t)), t.impl()->device);
-}
-
 ArgumentSpecs::ArgumentSpecs(const Walked& arguments) {
   for (const NamedTensor& a : arguments.tensors) {
     TensorSpec spec{a.name};
@@ -148,27 +137,6 @@ Values ArgumentSpecs::check(const Walked& arguments) const {
     mote::check(std::ranges::count(values, name, [](const auto& v) { return v.first; }),
                 "[jit] the variable ", name, " is not bound to a value in the arguments");
   return values;
-}
-
-void ArgumentSpecs::set_aliases(const std::vector<Storage*>& storages) {
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    tensors_[i].same_as =
-        static_cast<size_t>(std::ranges::find(storages, storages[i]) - storages.begin());
-}
-
-void ArgumentSpecs::check_aliases(const Walked& arguments,
-                                  const std::vector<Storage*>& storages) const {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (!storages[i]) continue;
-    auto first = static_cast<size_t>(std::ranges::find(storages, storages[i]) - storages.begin());
-    const size_t then = tensors_[i].same_as;
-    if (first == then) continue;
-    const std::string& path = arguments.tensors[i].name;
-    if (first < i)
-      changed(path, text("the memory of argument ", tensors_[first].path,
-                         ", they were different tensors"));
-    changed(path, text("a tensor of its own, it was that of argument ", tensors_[then].path));
-  }
 }
 
 }  // namespace mote

@@ -19,7 +19,8 @@ struct NamedSym {
 struct Walked {
   std::vector<NamedTensor> tensors;
   std::vector<NamedSym> symbols;
-  void clear() { tensors.clear(), symbols.clear(); }
+  std::vector<std::pair<std::string, bool>> switches;  // `training` of the structs on the way
+  void clear() { tensors.clear(), symbols.clear(), switches.clear(); }
 };
 
 using Values = std::vector<std::pair<std::string, int64_t>>;  // of variables, by name
@@ -34,9 +35,6 @@ class ArgumentSpecs {
   explicit ArgumentSpecs(const Walked& arguments);
   // A User error that names the argument which is not as it was. Gives the variables' values.
   Values check(const Walked& arguments) const;
-  // The same for which of the tensors share memory; by position, null: undefined.
-  void check_aliases(const Walked& arguments, const std::vector<Storage*>& storages) const;
-  void set_aliases(const std::vector<Storage*>& storages);
   const Values& values() const { return values_; }  // of the capture
 
  private:
@@ -47,7 +45,6 @@ class ArgumentSpecs {
     uint8_t device = 0;
     const Shape* shape = nullptr;  // interned, kept for good
     size_t bound = 0;              // variables with values in it
-    size_t same_as = 0;            // the first argument with the same memory
   };
   struct SymbolSpec {
     std::string path;
@@ -61,11 +58,6 @@ class ArgumentSpecs {
 
 // Not a view, or one of all elements in the order in which they are stored.
 bool is_whole_in_order(const Tensor& t);
-// The error for an argument that is written and is not.
-[[noreturn]] void refuse_written_view(const std::string& path);
-// A tensor that is whole and in order in memory of its own (or of what it is the whole of): t, or a
-// copy of a view. Nothing runs: realize what is pending.
-Tensor in_one_piece(const Tensor& t);
 // The tensor under a view, or t.
 const Tensor& root_of(const Tensor& t);
 // The Buffer under a root's value; {} when something is pending.

@@ -9,13 +9,90 @@
 
 namespace mote {
 
+// ---- what a call did
+
+namespace {
+
+enum Word : uint64_t { Argument = 1, Gradient, Fresh, Known };  // in the upper half
+
+uint64_t word(Word kind, size_t index) { return (uint64_t{kind} << 32) | index; }
+
+// What an argument shows as a whole: the tensor, or the one that it is a view of in another shape.
+// What is under a view of a part is unknown to a function that sees a copy.
+const TensorImpl* shown_whole(const Tensor& t) {
+  return t.defined() && is_whole_in_order(t) ? root_of(t).impl() : nullptr;
+}
+
+// The argument that a tensor is, or is under; -1: none.
+int argument_under(const Walked& arguments, const Tensor& root) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i)
+    if (const Tensor& t = arguments.tensors[i].tensor;
+        t.impl() == root.impl() || shown_whole(t) == root.impl())
+      return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+// A gradient that was dropped first can have been used only through another handle: it is a tensor
+// like others.
+Roles::Roles(const Recorder& recorder, const PlacedArguments& placed) {
+  for (size_t i = 0; i < placed.storages.size(); ++i)
+    if (placed.storages[i]) argument_of.try_emplace(placed.storages[i], static_cast<int>(i));
+  for (size_t i = 0; i < recorder.gradients().size(); ++i) {
+    const RecordedGradient& g = recorder.gradients()[i];
+    Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
+    if (s && g.first != Recorder::Drop && !recorder.is_fresh(*s) && !argument_of.count(s))
+      gradient_of.try_emplace(s, static_cast<int>(i));
+  }
+}
+
+Recording recording_of(const Recorder& recorder, const Walked& arguments,
+                       const PlacedArguments& placed, const Walked& results) {
+  Recording out;
+  Roles roles(recorder, placed);
+  auto add_memory = [&](const Storage& s) {
+    if (auto i = roles.argument_of.find(&s); i != roles.argument_of.end())
+      out.uses.push_back(word(Argument, static_cast<size_t>(i->second)));
+    else if (auto k = roles.gradient_of.find(&s); k != roles.gradient_of.end())
+      out.uses.push_back(word(Gradient, static_cast<size_t>(k->second)));
+    else if (recorder.is_fresh(s))
+      out.uses.push_back(word(Fresh, 0));
+    else
+      out.uses.insert(out.uses.end(), {word(Known, 0), s.id});
+  };
+  auto add_tensor = [&](const Tensor& root) {
+    if (int i = argument_under(arguments, root); i >= 0)
+      out.uses.push_back(word(Argument, static_cast<size_t>(i)));
+    else if (UOp base = prim::base_of(node_of(root)))
+      add_memory(*base->arg.storage);
+  };
+  for (const RecordedRun& run : recorder.runs()) {
+    out.plans.push_back(run.plan);
+    for (const Storage* s : run.buffers) add_memory(*s);
+  }
+  out.places = placed.places;
+  for (const RecordedGradient& g : recorder.gradients()) {
+    out.uses.push_back(word(Gradient, g.first));
+    add_tensor(g.leaf);
+    const Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
+    out.places.push_back({s ? s->id : 0, {}});
+  }
+  for (const NamedTensor& r : results.tensors)
+    if (r.tensor.defined()) add_tensor(root_of(r.tensor));
+  return out;
+}
+
 class ReplayBuilder {
  public:
   ReplayBuilder(Replayable& to, const Recorder& recorder, const Walked& arguments,
                 const PlacedArguments& placed)
-      : to_(to), recorder_(recorder), arguments_(arguments) {
-    for (size_t i = 0; i < placed.storages.size(); ++i)
-      if (placed.storages[i]) argument_of_.try_emplace(placed.storages[i], static_cast<int>(i));
+      : to_(to),
+        recorder_(recorder),
+        arguments_(arguments),
+        roles_(recorder, placed),
+        argument_of_(roles_.argument_of),
+        gradient_of_(roles_.gradient_of) {
     find_gradients();
   }
 
@@ -29,7 +106,9 @@ class ReplayBuilder {
   Replayable& to_;
   const Recorder& recorder_;
   const Walked& arguments_;
-  std::unordered_map<const Storage*, int> argument_of_, gradient_of_, output_of_;
+  Roles roles_;
+  const std::unordered_map<const Storage*, int>&argument_of_, &gradient_of_;
+  std::unordered_map<const Storage*, int> output_of_;
   std::unordered_map<const TensorImpl*, int> item_of_;
   std::unordered_map<const Storage*, int> param_of_;
   std::vector<DeviceBuffer*> params_;
@@ -96,14 +175,14 @@ ReplayBuilder::Item ReplayBuilder::given_item(const TensorImpl* impl) const {
     const Tensor& t = arguments_.tensors[i].tensor;
     if (!t.defined()) continue;
     if (t.impl() == impl) return {Item::Given, static_cast<int>(i)};
-    if (root_of(t).impl() == impl) return {Item::GivenRoot, static_cast<int>(i)};
+    if (shown_whole(t) == impl) return {Item::GivenRoot, static_cast<int>(i)};
   }
   return {Item::Undefined};
 }
 
 int ReplayBuilder::state_index(Storage& s) {
   auto [it, fresh] = to_.state_of_.try_emplace(&s, static_cast<int>(to_.states_.size()));
-  if (fresh) to_.states_.push_back({StorageRef(s), owner_of(s), s.left.load()});
+  if (fresh) to_.states_.push_back({StorageRef(s), owner_of(s), s.left.load(), s.requires_grad});
   return it->second;
 }
 
@@ -162,24 +241,25 @@ void ReplayBuilder::add_results(const Walked& results) {
   for (const NamedSym& s : results.symbols) to_.symbols_.emplace_back(UOp(s.symbol.node()));
 }
 
-// Those that were there before, by their memory. One that was dropped first can have been used only
-// through another handle: it is a tensor like others.
 void ReplayBuilder::find_gradients() {
   for (const RecordedGradient& g : recorder_.gradients()) {
-    const Tensor& after = g.leaf.impl()->grad;
+    const auto k = static_cast<int>(to_.gradients_.size());
     Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
-    if (s && (g.first == Recorder::Drop || recorder_.is_fresh(*s) || argument_of_.count(s)))
-      s = nullptr;
-    const bool stays = s && after.impl() == g.before.impl();
-    to_.gradients_.push_back({g.leaf, g.first, g.before.defined(), stays});
-    if (s) gradient_of_.try_emplace(s, static_cast<int>(to_.gradients_.size()) - 1);
+    auto role = gradient_of_.find(s);
+    const bool is_it = role != gradient_of_.end() && role->second == k;
+    const int from = argument_under(arguments_, g.leaf);
+    to_.gradients_.push_back({from < 0 ? g.leaf : Tensor(), from, g.first, g.before.defined(),
+                              is_it && g.leaf.impl()->grad.impl() == g.before.impl()});
+    if (auto given = argument_of_.find(s); given != argument_of_.end())
+      to_.gradients_.back().given = given->second;
   }
 }
 
 void ReplayBuilder::add_gradients() {
-  for (Replayable::Gradient& g : to_.gradients_)
-    if (const Tensor& after = g.leaf.impl()->grad; after.defined() && !g.stays)
-      g.item = add_item(after);
+  for (size_t i = 0; i < to_.gradients_.size(); ++i)
+    if (const Tensor& after = recorder_.gradients()[i].leaf.impl()->grad;
+        after.defined() && !to_.gradients_[i].stays)
+      to_.gradients_[i].item = add_item(after);
 }
 
 // What a new tensor was made with from the host stays only if the tensor does.
@@ -292,7 +372,14 @@ void ReplayBuilder::make_list(const Values& values) {
 }
 
 Replayable::Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
-                       const PlacedArguments& placed, const Walked& results) {
+                       const PlacedArguments& placed, const Walked& results, Situation situation)
+    : situation_(std::move(situation)), argument_switches_(arguments.switches) {
+  for (const NamedTensor& a : arguments.tensors) was_.push_back(a.tensor);
+  for (const RecordedGradient& g : recorder.gradients())
+    was_.push_back(g.first == Recorder::Drop ? Tensor() : g.before);
+  for (const Storage* s : placed.storages)
+    same_as_.push_back(
+        static_cast<size_t>(std::ranges::find(placed.storages, s) - placed.storages.begin()));
   ReplayBuilder builder(*this, recorder, arguments, placed);
   builder.add_results(results);
   builder.add_gradients();

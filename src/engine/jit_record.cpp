@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/realize.h"
+#include "grad/grad.h"
+#include "ir/provenance.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -25,10 +28,18 @@ void refuse_replaced(const std::string& what) {
             "reset() the function"));
 }
 
-Recorder::Recorder(bool captures) : captures_(captures), first_id_(next_storage_id()) {
+void SeenSwitches::add(SwitchCell& cell) {
+  for (const SeenSwitch& s : list_)
+    if (s.cell == &cell) return;
+  retain(&cell);
+  list_.push_back({&cell, cell.on, text(current_method(), " (", place(current_provenance()), ")")});
+}
+
+Recorder::Recorder(bool captures, ShownViews& shown)
+    : captures_(captures), shown_(shown), first_id_(next_storage_id()) {
   recorder = this;
   effect_listener = this;
-  if (captures) handle_listener = this;
+  handle_listener = this;
 }
 
 Recorder::~Recorder() {
@@ -38,24 +49,64 @@ Recorder::~Recorder() {
 }
 
 Recorder* Recorder::current() { return recorder; }
+Recorder* Recorder::recording() { return recorder && !recorder->paused_ ? recorder : nullptr; }
 Recorder* Recorder::capturing() {
-  return recorder && recorder->captures_ && !recorder->paused_ ? recorder : nullptr;
+  Recorder* r = recording();
+  return r && r->captures_ ? r : nullptr;
 }
 
 void Recorder::wrote(UOp version) {
   if (paused_) return;
-  versions_.insert(version.get());
   Storage* s = prim::base_of(version)->arg.storage;
   if (written_set_.insert(s).second) written_.emplace_back(*s);
 }
 
 void Recorder::gradient(const Tensor& leaf, Use use) {
   if (!gradients_known_.insert(leaf.impl()).second) return;
-  gradients_.push_back({leaf, leaf.impl()->grad, use});
+  Tensor before = leaf.impl()->grad;
+  if (use != Drop && before.defined() && !before.impl()->storage) {
+    give_storage(before);
+    finish(before);
+  }
+  gradients_.push_back({leaf, before, use});
 }
 
+// Values of a graph with leaves stay a graph, so that gradients flow; a write is done for good.
 void Recorder::read(const TensorImpl& t) {
-  if (!made_.count(&t)) read_.insert(&t);
+  if (!listens() || made_.count(&t) || !read_.insert(&t).second) return;
+  if (t.base.defined() || buffer_under(t)) return;
+  UOp version = whole_version(t.value), value = t.value;
+  auto& impl = const_cast<TensorImpl&>(t);
+  impl.refs.fetch_add(1, std::memory_order_relaxed);
+  Tensor handle(&impl);
+  if (!(version && version->is(Op::After)) && depend_on_leaves({&value, 1})[0])
+    graphs_.push_back(handle);
+  else
+    finish(handle);
+}
+
+// Runs what a tensor from outside has pending. Its memory is no work of the function.
+void Recorder::finish(const Tensor& t) {
+  Pause pause(*this);
+  realize({t});
+  if (UOp base = prim::base_of(node_of(t))) not_fresh_.insert(base->arg.storage->id);
+}
+
+void Recorder::read(SwitchCell& cell) {
+  if (listens()) switches_.add(cell);
+}
+
+void Recorder::writes(const Tensor& t) {
+  if (!listens()) return;
+  views_were_written_ |= shown_.prepare_write(t, made_);
+  const TensorImpl& root = *root_of(t).impl();
+  moves_ |= !made_.count(&root) && !root.storage;
+}
+
+void Recorder::begin_realize(std::span<const Tensor> tensors) {
+  if (listens())
+    for (const Tensor& t : tensors)
+      if (t.defined()) node_of(t);
 }
 
 // Its address may be another tensor's next.
@@ -66,21 +117,6 @@ void Recorder::gone(const TensorImpl& t) {
 
 void Recorder::check_kept() const {
   if (replaced_) refuse_replaced(text("shape ", *replaced_));
-}
-
-// A node made before is alive since then: none made meanwhile can have its address.
-std::vector<Tensor> Recorder::pending_before(std::span<const Goal> goals) const {
-  std::vector<UOp> before;
-  std::unordered_set<const Node*> overwritten;
-  for (UOp n : pending_graph(effects_of(goals))) {
-    if (!n->is(Op::After) || !is_pending(n) || versions_.count(n.get())) continue;
-    before.push_back(n);
-    overwritten.insert(n->src(0).get());
-  }
-  std::vector<Tensor> out;
-  for (UOp n : before)
-    if (!overwritten.count(n.get())) out.push_back(make_value(Ref(n), n->device));
-  return out;
 }
 
 RecordedStorage& Recorder::note(Storage& s) {

@@ -39,72 +39,19 @@ Ref buffer_node(Storage& s) {
   return tensor_graph::buffer(&s);
 }
 
-// The same view twice is one piece.
-Tensor piece_of_view(const Walked& arguments, size_t i, const std::vector<Tensor>& pieces) {
-  const Tensor& view = arguments.tensors[i].tensor;
-  for (size_t k = 0; k < i; ++k)
-    if (arguments.tensors[k].tensor.impl() == view.impl()) return pieces[k];
-  return in_one_piece(view);
-}
-
 std::string size_text(const Storage& s) {
   return text(s.count, " ", s.dtype, " on ", device_name(s.device));
 }
 
 }  // namespace
 
-PlacedArguments place_arguments(const Walked& arguments, const std::vector<bool>& give_own) {
-  PlacedArguments out;
-  std::vector<Tensor> pending;
-  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
-    const Tensor& t = arguments.tensors[i].tensor;
-    if (t.defined() && t.impl()->base.defined())
-      out.pieces.push_back(piece_of_view(arguments, i, out.pieces));
-    else
-      out.pieces.push_back(t);
-    if (!t.defined()) continue;
-    const Tensor& piece = out.pieces.back();
-    if (!give_own.empty() && give_own[i]) give_storage(piece);
-    if (!buffer_under(*root_of(piece).impl())) pending.push_back(root_of(piece));
-  }
-  if (!pending.empty()) realize(pending);
-  for (const Tensor& piece : out.pieces)
-    out.storages.push_back(
-        piece.defined() ? prim::base_of(node_of(*root_of(piece).impl()))->arg.storage : nullptr);
-  return out;
-}
-
 // ---- what must hold
 
 void Replayable::check_held() const {
-  for (const State& s : states_) {
-    if (!s.read_first) continue;
-    const bool held = s.owner.defined()
-                          ? s.owner.impl()->refs.load(std::memory_order_relaxed) > 1
-                          : s.storage.held_elsewhere() && s.storage->left.load() == s.left;
-    if (!held) refuse_replaced(size_text(*s.storage));
-  }
-}
-
-void Replayable::check_gradients() const {
-  for (const Gradient& g : gradients_) {
-    const bool is_there = g.leaf.impl()->grad.defined();
-    check(!is_there || g.was_there || g.first == EffectListener::Drop,
-          "[jit] a parameter of shape ", g.leaf,
-          " has a gradient, and had none when the function was captured; call zero_grad() "
-          "before, or inside the function");
-    check(is_there || g.param < 0 || g.first == EffectListener::Add, "[jit] a parameter of shape ",
-          g.leaf, " has no gradient, and had one when the function was captured");
-  }
-}
-
-void Replayable::check_own_tensors(const Walked& arguments,
-                                   const std::vector<Storage*>& storages) const {
-  for (size_t i = 0; i < storages.size(); ++i)
-    check(!storages[i] || !state_of_.count(storages[i]), "[jit] argument ",
-          arguments.tensors[i].name,
-          ": the memory of a tensor that the function uses itself, it was another one in the "
-          "capture");
+  for (const State& s : states_)
+    if (s.read_first && s.owner.defined() &&
+        s.owner.impl()->refs.load(std::memory_order_relaxed) == 1)
+      refuse_replaced(size_text(*s.storage));
 }
 
 // Before anything runs. Memory that is still being written is looked at when that is done.
@@ -132,25 +79,15 @@ void Replayable::watch_computed_indices(const Values& values) const {
 
 // ---- replaying
 
-// What backward adds to.
-void Replayable::replace_missing_gradients() {
-  std::vector<Tensor> made;
-  for (Gradient& g : gradients_) {
-    TensorImpl& leaf = *g.leaf.impl();
-    if (g.first != EffectListener::Add || !g.was_there || leaf.grad.defined()) continue;
-    if (!g.zeros || g.zeros.held_elsewhere())
-      g.zeros = StorageRef::adopt(make_storage(leaf.device, leaf.dtype, shape_of(g.leaf).count()));
-    leaf.grad = make_stored(buffer_node(*g.zeros), dims_of(g.leaf));
-    made.push_back(leaf.grad.zero_());
-  }
-  if (!made.empty()) realize(made);
+TensorImpl& Replayable::leaf_of(const Gradient& g, const Walked& arguments) const {
+  if (g.argument < 0) return *g.leaf.impl();
+  return *root_of(arguments.tensors[static_cast<size_t>(g.argument)].tensor).impl();
 }
 
-void Replayable::place_gradients(std::vector<Tensor>& written) {
-  replace_missing_gradients();
+void Replayable::place_gradients(const Walked& arguments, std::vector<Tensor>& written) {
   gradients_now_.clear();
   for (const Gradient& g : gradients_) {
-    Tensor& has = g.leaf.impl()->grad;
+    Tensor& has = leaf_of(g, arguments).grad;
     if (g.first == EffectListener::Drop) has = {};
     Tensor now = has;
     if (g.param >= 0) {
@@ -240,29 +177,22 @@ Replayable::Results Replayable::make_results(const Walked& arguments, const Plac
     out.symbols.push_back(Sym::adopt(now.get()));
   }
   for (const Gradient& g : gradients_)
-    if (!g.stays) g.leaf.impl()->grad = g.item < 0 ? Tensor() : made_[static_cast<size_t>(g.item)];
+    if (!g.stays)
+      leaf_of(g, arguments).grad = g.item < 0 ? Tensor() : made_[static_cast<size_t>(g.item)];
   made_.clear();
   gradients_now_.clear();
   return out;
 }
 
-Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Walked& arguments) {
-  Values values = specs.check(arguments);
-  for (size_t i = 0; i < argument_written_.size(); ++i)
-    if (argument_written_[i] && !is_whole_in_order(arguments.tensors[i].tensor))
-      refuse_written_view(arguments.tensors[i].name);
+Replayable::Results Replayable::replay(const Values& values, const Walked& arguments,
+                                       PlacedArguments& placed) {
   std::lock_guard lock(engine_mutex());
-  PlacedArguments placed = place_arguments(arguments, argument_written_);
-  specs.check_aliases(arguments, placed.storages);
-  check_own_tensors(arguments, placed.storages);
-  check_held();
-  check_gradients();
-  run_pending_writes();
   check_known_indices(placed.storages);
+  give_own_memory(arguments, argument_written_, placed);
   std::vector<Tensor> written;
   for (size_t i = 0; i < argument_written_.size(); ++i)
     if (argument_written_[i]) written.push_back(root_of(placed.pieces[i]));
-  place_gradients(written);
+  place_gradients(arguments, written);
   prepare_writes(std::move(written));
   choose_outputs();
   for (size_t i = 0; i < argument_params_.size(); ++i)
@@ -292,7 +222,7 @@ std::vector<JitState> Replayable::state(const std::vector<NamedTensor>& names) c
       out.push_back({name_of(s.owner, ""), s.owner, shape_found(s.owner, s.storage->count),
                      s.storage->dtype, device_name(s.storage->device), s.written});
   for (const Gradient& g : gradients_)
-    if (g.param >= 0)
+    if (g.param >= 0 && g.leaf.defined())
       out.push_back({name_of(g.leaf, ".grad"), g.leaf.impl()->grad, shape_of(g.leaf).sizes(),
                      g.leaf.dtype(), g.leaf.device(), g.written});
   return out;

@@ -2,40 +2,72 @@
 //
 // Made from what a Recorder saw. The buffers of the recorded runs are of five kinds:
 //   argument   replaced by position in each replay
-//   gradient   that a leaf had when the function was called: whatever it has in a replay; where
-//              backward added to it, one that it no longer has counts as 0
+//   gradient   that a leaf had when the function was called: whatever it has in a replay
 //   state      there before the function ran, or made by it to stay: used in place
 //   output     made by the function and returned, or left as a gradient: replaced by other memory
 //              while something holds what an earlier replay put there
 //   temporary  made by the function and gone, or left behind with the capture's values: planned
 //              together with the runs' own temporaries into one arena per device
+// A list holds for one situation: which tensors share memory, which leaves have a gradient, what
+// modules' switches say. In another one the function is called (misfit).
+//
+// Memory that an argument has might be known to the function itself as well, and the graph does not
+// tell the two apart. So a list holds for the very tensors it was captured with, until it is known
+// that the function follows its arguments: because nobody else holds what the argument was, or
+// because another call did the same with another argument in its place (Recording).
 #pragma once
 #include <mote/jit.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/call_list.h"
 #include "engine/jit_arguments.h"
+#include "engine/jit_place.h"
 #include "engine/jit_record.h"
 
 namespace mote {
 
-// Where the arguments of one call are in memory.
-struct PlacedArguments {
-  std::vector<Tensor> pieces;      // by position: the tensor that is used, a copy of some views
-  std::vector<Storage*> storages;  // null: undefined
+// The memory of a call's arguments, and of gradients that were there before it.
+struct Roles {
+  std::unordered_map<const Storage*, int> argument_of, gradient_of;
+  Roles(const Recorder& recorder, const PlacedArguments& placed);
 };
-// Realizes. give_own: the argument will be written, in memory of its own.
-PlacedArguments place_arguments(const Walked& arguments, const std::vector<bool>& give_own);
+
+// What one call of the function did, and what arguments and gradients were.
+struct Recording {
+  std::vector<std::shared_ptr<const CompiledPlan>> plans;
+  std::vector<uint64_t> uses;  // of arguments and gradients by position, of other memory by its id
+  std::vector<Place> places;   // of the arguments, then of the gradients
+  bool does_the_same(const Recording& o) const { return plans == o.plans && uses == o.uses; }
+};
+Recording recording_of(const Recorder& recorder, const Walked& arguments,
+                       const PlacedArguments& placed, const Walked& results);
+
+// What of a captured function there is besides its runs.
+struct Situation {
+  Recording recording;
+  SeenSwitches switches;
+  std::vector<Tensor> graphs;  // that were pending
+  uint64_t plain_switches;  // plain_switches_changed()
+  DType autocast;           // autocast_dtype()
+  bool pinned;              // the list holds for its own arguments only
+};
+
+// Why a list does not hold.
+struct Misfit {
+  std::string why;
+  bool unproven = false;  // it is not known whether the function follows its arguments
+};
 
 class Replayable {
  public:
   // After the function has run and all it leaves is realized. A User error when a replay could not
   // do the same: a variable bound inside, values from the host.
   Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
-             const PlacedArguments& placed, const Walked& results);
+             const PlacedArguments& placed, const Walked& results, Situation situation);
   // A User error when a state tensor is held by nothing but this: another was put in its place.
   // Holds in every replay, and from when the recorder is gone.
   void check_held() const;
@@ -44,7 +76,14 @@ class Replayable {
     std::vector<Tensor> tensors;
     std::vector<Sym> symbols;
   };
-  Results replay(const ArgumentSpecs& specs, const Walked& arguments);
+  // A list that does not hold changes nothing.
+  std::optional<Misfit> misfit(const Walked& arguments, const PlacedArguments& placed);
+  // Another call is known. Whether it did the same: then the function follows those of its
+  // arguments that were others.
+  bool compare(const Recording& other);
+  const Recording& recording() const { return situation_.recording; }
+  // The list holds.
+  Results replay(const Values& values, const Walked& arguments, PlacedArguments& placed);
   std::vector<JitState> state(const std::vector<NamedTensor>& names) const;
 
  private:
@@ -52,6 +91,7 @@ class Replayable {
     StorageRef storage;
     Tensor owner;   // undefined: no tensor's own, so that nothing writes it
     uint32_t left;  // Storage::left in the capture
+    bool marked;    // Storage::requires_grad in the capture
     bool written = false, read_first = false;
   };
   struct Output {
@@ -79,13 +119,14 @@ class Replayable {
     std::vector<int64_t> strides = {};
   };
   struct Gradient {
-    Tensor leaf;
+    Tensor leaf;       // undefined: an argument, or the tensor under it
+    int argument;      // which
     EffectListener::Use first;
     bool was_there, stays;  // stays: it is the same tensor afterwards
+    int given = -1;         // the argument whose memory the gradient had
     int item = -1;          // otherwise what the leaf has afterwards; -1: none
     int param = -1;         // of the gradient that was there
     bool written = false;
-    StorageRef zeros = {};  // memory for one that is gone
   };
   // An index that lies in an argument's or a state's memory, and one that a kernel looks at.
   struct KnownIndex {
@@ -98,13 +139,17 @@ class Replayable {
   };
   friend class ReplayBuilder;  // jit_build.cpp
 
-  void check_gradients() const;
+  TensorImpl& leaf_of(const Gradient& g, const Walked& arguments) const;
+  // Why a list does not hold, one reason each: jit_fit.cpp.
+  std::string changed_switch(const Walked& arguments) const;
+  std::string changed_aliases(const Walked& arguments, const PlacedArguments& placed) const;
+  std::string changed_gradient(const Walked& arguments, const PlacedArguments& placed) const;
+  std::string changed_state() const;
+  std::string written_view(const Walked& arguments, const PlacedArguments& placed) const;
+  bool follows(size_t position);
+  void place_gradients(const Walked& arguments, std::vector<Tensor>& written);
   void check_known_indices(const std::vector<Storage*>& storages) const;
   void watch_computed_indices(const Values& values) const;
-  void replace_missing_gradients();
-  void place_gradients(std::vector<Tensor>& written);
-  void check_own_tensors(const Walked& arguments, const std::vector<Storage*>& storages) const;
-  void run_pending_writes();
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
@@ -112,6 +157,10 @@ class Replayable {
   Results make_results(const Walked& arguments, const PlacedArguments& placed,
                        const Values& values);
 
+  Situation situation_;
+  std::vector<std::pair<std::string, bool>> argument_switches_;
+  std::vector<Tensor> was_;    // arguments, then gradients, of the capture; undefined: followed
+  std::vector<size_t> same_as_;  // by argument: the first with the same memory
   std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;
   std::vector<State> states_;  // in the order of first use

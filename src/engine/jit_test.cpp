@@ -157,28 +157,26 @@ TEST_SUITE("jit") {
     f(a, by);
     CHECK(values(twice) == Floats32{8, 80});
     CHECK(values(a) == Floats32{5, 50});
-    // A view of a part is a copy: writing to it is refused, where it can still be told.
+    // Views of parts, one or many.
     auto g = jit([](Tensor x) { x.add_(1); });
-    Tensor base = row(ramp(4));
-    g(base(Slice(0, 2)));
-    CHECK(
-        has(error_of([&] { g(base(Slice(0, 2))); }), "argument 0: the function writes to a view"));
-    CHECK(values(base) == Floats32{1, 2, 2, 3});
+    Tensor base = row(ramp(4)), part = base(Slice(0, 2));
+    for (int i = 0; i < 4; ++i) g(part);
+    for (int i = 0; i < 4; ++i) g(base(Slice(1, 3)));
+    CHECK(values(base) == Floats32{4, 9, 6, 3});
   }
 
-  TEST_CASE("jit: a replay writes through views of whole tensors and refuses others") {
+  TEST_CASE("jit: views of whole tensors and of parts are written through") {
     auto g = jit([](Tensor x) { x.mul_(10); });
     Tensor plain = ones({2, 2}).contiguous();
     g(plain), g(plain);
     Tensor lazy = arange(4, {.dtype = DType::f32}).reshape({2, 2}).contiguous();
     g(lazy), g(lazy);
     CHECK(values(lazy) == Floats32{0, 100, 200, 300});
-    const std::string refused = "[jit] argument 0: the function writes to a view of a part";
-    CHECK(has(error_of([&] { g(lazy.t()); }), refused));
+    g(lazy.t());
     Tensor all = row(ramp(8)).reshape({4, 2});
-    CHECK(has(error_of([&] { g(all(Slice(0, 2))); }), refused));
-    CHECK(values(all) == ramp(8));
-    CHECK(values(lazy) == Floats32{0, 100, 200, 300});
+    for (int i = 0; i < 3; ++i) g(all(Slice(0, 2)));
+    CHECK(values(all) == Floats32{0, 1000, 2000, 3000, 4, 5, 6, 7});
+    CHECK(values(lazy) == Floats32{0, 1000, 2000, 3000});
     g(plain);
     CHECK(values(plain) == Floats32(4, 1000));
     // Captured with a view of a lazy one.
@@ -209,9 +207,6 @@ TEST_SUITE("jit") {
     CHECK(has(wrong(p, {x, y, y}), "argument 1.2: a tensor more; there were 3"));
     CHECK(has(wrong(p, {x}), "argument 1.1: missing; there are 2 tensors of 3"));
     CHECK(has(wrong(p, {x, Tensor()}), "argument 1.1: undefined, it was a tensor"));
-    CHECK(has(wrong(p, {y, y}),
-              "argument 1.0: a tensor of its own, it was that of argument 0.images"));
-    CHECK(has(wrong(p, {x, x}), "argument 1.1: the memory of argument 0.images"));
     CHECK(has(wrong(p, {x, row(ramp(4)).requires_grad_()}), "argument 1.1: requires_grad_(true)"));
     CHECK(f(p, two).item<float>() == 22);  // still there
   }
@@ -456,13 +451,10 @@ TEST_SUITE("jit") {
     auto k = jit([&](const Tensor& x) { return x * shared; });
     for (int i = 0; i < 3; ++i) k(row({1, 1}));
     shared.assign(7);
-    CHECK(has(error_of([&] { k(row({1, 1})); }), "nothing else holds a tensor"));
-    k.reset();
     for (int i = 0; i < 3; ++i) CHECK(values(k(row({1, 1}))) == Floats32{7, 7});
     h.reset();
     for (int i = 0; i < 3; ++i) CHECK(values(h(row({1, 1}))) == Floats32{5, 5});
-    CHECK(
-        has(error_of([&] { h(w); }), "argument 0: the memory of a tensor that the function uses"));
+    CHECK(values(h(w)) == Floats32{25, 25});
   }
 
   TEST_CASE("jit: putting a tensor in the place of one that is read is an error of the capture") {

@@ -58,7 +58,7 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   count(*plan);
   std::vector<DeviceBuffer*> buffers;
   for (UOp b : inputs.buffers) buffers.push_back(&device_buffer(*b->arg.storage));
-  Recorder* r = Recorder::capturing();
+  Recorder* r = Recorder::recording();
   if (r) r->record(plan, id, inputs, roots);
   CallList(plan, device, buffers, inputs.values).run();
   for (const GraphChecks::Made& m : forward.checks().made()) {
@@ -133,6 +133,8 @@ std::vector<Tensor> interpreted_sources(std::span<const Goal> goals) {
 
 void realize(std::span<const Tensor> tensors) try {
   std::lock_guard lock(engine_mutex());
+  if (Recorder* r = Recorder::recording()) r->begin_realize(tensors);
+  Recorder::Engine engine(Recorder::current());
   std::vector<Goal> goals = goals_of(tensors);
   StorageSet scratch = complete(goals);
   // What is run first may give memory to what was without: all is looked at anew.
@@ -143,17 +145,12 @@ void realize(std::span<const Tensor> tensors) try {
     before.clear();
     scratch = complete(goals = goals_of(tensors));
   };
-  if (Recorder* r = Recorder::capturing()) {
-    std::vector<Tensor> before = r->pending_before(goals);
-    Recorder::Pause pause(*r);
-    run_first(std::move(before));
-  }
   run_first(interpreted_sources(goals));
   if (goals.empty()) return;
   const uint8_t id = device_of(goals);
   Device& device = mote::device(id);
   if (device.interprets_graphs()) {
-    if (Recorder* r = Recorder::capturing()) r->saw_interpreter();
+    if (Recorder* r = Recorder::recording()) r->saw_interpreter();
     interpret_goals(goals);
   } else {
     run_goals(goals, std::move(scratch), device, id);

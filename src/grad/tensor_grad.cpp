@@ -1,6 +1,7 @@
 // Tensor's gradient methods.
 #include "grad/grad.h"
 #include "ir/storage.h"
+#include "tensor/handles.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -67,6 +68,7 @@ void accumulate(const Tensor& leaf, const Ref& gradient) {
   } else {
     grad.impl()->value = sum;
   }
+  note_pending(*grad.impl());
 }
 
 void check_target(const Tensor& target, size_t i) {

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/utf8.h"
+#include "engine/realize.h"
 #include "nn/module_call.h"
 #include "runtime/device.h"
 
@@ -23,6 +24,7 @@ void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedT
   OuterCall call("load_state_dict", where);
   std::map<std::string, const Tensor*> given;
   for (const NamedTensor& n : from) given[n.name] = &n.tensor;
+  std::vector<Tensor> loaded;
   for (const NamedTensor& n : into) {
     auto it = given.find(n.name);
     expect(it != given.end() || !strict, "no tensor is given for ", n.name);
@@ -31,10 +33,12 @@ void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedT
            " but the given one has ", *it->second);
     // Moved first: a file's tensor can do nothing else.
     Tensor(n.tensor).assign(it->second->to(n.tensor.device()).detach());
+    loaded.push_back(n.tensor);
     given.erase(it);
   }
   expect(given.empty() || !strict, "the module has no tensor named ",
          given.empty() ? "" : printable(given.begin()->first));
+  realize(loaded);
 }
 
 namespace nn {

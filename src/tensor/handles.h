@@ -1,10 +1,17 @@
-// Who is told of the tensors that come, are read and go on this thread, while a function of them is
-// captured.
+// Who is told of the tensors that come, are read, are written and go on this thread, while a jit
+// runs a function of them; and which tensors a thread has left pending.
 #pragma once
+#include <mote/tensor.h>
+
+#include <atomic>
+#include <vector>
+
+#include "ir/graph.h"
 
 namespace mote {
 
 struct TensorImpl;
+struct SwitchCell;
 
 class HandleListener {
  public:
@@ -12,7 +19,29 @@ class HandleListener {
   virtual void made(const TensorImpl& t) = 0;
   virtual void read(const TensorImpl& t) = 0;  // its value became part of a graph
   virtual void gone(const TensorImpl& t) = 0;  // its last handle is
+  virtual void writes(const Tensor& t) = 0;    // about to be written, after the value was read
+  virtual void read(SwitchCell& cell) = 0;     // of a module
 };
 extern thread_local HandleListener* handle_listener;
+
+// This thread wrote impl, or backward() made it a gradient: its elements may be pending.
+void note_pending(TensorImpl& impl);
+// Those that still live, oldest first. They are forgotten.
+std::vector<Tensor> take_pending();
+
+// A view that looked at `shown`, which was a tensor of its own for a while, looks through it at
+// what that is a view of: `chain` over `base`. Where its elements are not evenly spaced there, it
+// becomes a copy.
+void look_through(TensorImpl& view, const Tensor& base, const Ref& chain);
+
+// Whether a module trains; shared by the module's Switch and those who remember it.
+struct SwitchCell {
+  std::atomic<uint32_t> refs{1};
+  bool on;
+};
+void retain(SwitchCell* cell);
+void release(SwitchCell* cell);
+// How often train() and eval() have changed members that are plain bools.
+uint64_t plain_switches_changed();
 
 }  // namespace mote

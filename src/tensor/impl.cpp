@@ -14,6 +14,12 @@ Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), v
 Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
+// In the order in which they became pending.
+struct PendingList {
+  TensorImpl *first = nullptr, *last = nullptr;
+  bool closed = false;  // the thread ends
+};
+
 thread_local HandleListener* handle_listener = nullptr;
 thread_local bool Call::values = false;
 thread_local int Call::depth = 0;
@@ -159,11 +165,64 @@ std::pair<int64_t, int64_t> places_spanned(UOp chain, const std::vector<int64_t>
   return {at[0] + reach.first, at[0] + reach.second};
 }
 
+// How far apart in flat memory a view of numeric sizes has its elements along each axis; nothing
+// where that is not the same everywhere.
+std::optional<std::vector<int64_t>> even_strides(UOp chain) {
+  const Shape& shape = *chain->shape;
+  auto place = [&](int64_t flat) {
+    Position at = position_in(shape, flat);
+    for (UOp n = chain; !n->is(Op::Param); n = n->src(0)) at = source_position(n, at);
+    return at[0];
+  };
+  std::vector<int64_t> strides = row_major_strides(shape.dims);
+  if (shape.count() == 0) return strides;
+  const int64_t first = place(0);
+  Position steps = strides;
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (shape.dims[i].size > 1) strides[i] = place(steps[i]) - first;
+  for (int64_t flat = 0; flat < shape.count(); ++flat) {
+    int64_t expected = first;
+    Position at = position_in(shape, flat);
+    for (size_t i = 0; i < at.size(); ++i) expected += at[i] * strides[i];
+    if (place(flat) != expected) return {};
+  }
+  return strides;
+}
+
 // A tensor may die on one thread while another one asks whose a storage is.
 std::mutex& owner_mutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
 }
+
+// A handle on a tensor that another thread may be about to destroy. Call with owner_mutex() held.
+Tensor handle_of(TensorImpl& impl) {
+  uint32_t count = impl.refs.load(std::memory_order_relaxed);
+  while (count && !impl.refs.compare_exchange_weak(count, count + 1)) {}
+  return count ? Tensor(&impl) : Tensor();
+}
+
+thread_local PendingList pending_here;
+
+// Call with owner_mutex() held.
+void unlink(TensorImpl& impl) {
+  PendingList* list = impl.pending;
+  if (!list) return;
+  TensorImpl *before = impl.pending_before, *after = impl.pending_after;
+  (before ? before->pending_after : list->first) = after;
+  (after ? after->pending_before : list->last) = before;
+  impl.pending = nullptr;
+  impl.pending_before = impl.pending_after = nullptr;
+}
+
+// Tensors may outlive the thread that wrote them.
+struct ClosesPending {
+  ~ClosesPending() {
+    std::lock_guard lock(owner_mutex());
+    while (pending_here.first) unlink(*pending_here.first);
+    pending_here.closed = true;
+  }
+};
 
 TensorImpl* new_impl() {
   auto* impl = new TensorImpl;
@@ -218,6 +277,30 @@ Tensor& Tensor::operator=(Tensor&& o) & noexcept {
 TensorImpl::~TensorImpl() {
   if (handle_listener) handle_listener->gone(*this);
   if (storage) set_own(*this, false);
+  if (pending) {
+    std::lock_guard lock(owner_mutex());
+    unlink(*this);
+  }
+}
+
+void note_pending(TensorImpl& impl) {
+  if (impl.pending || pending_here.closed) return;
+  static thread_local ClosesPending at_exit;
+  std::lock_guard lock(owner_mutex());
+  impl.pending = &pending_here;
+  impl.pending_before = pending_here.last;
+  (pending_here.last ? pending_here.last->pending_after : pending_here.first) = &impl;
+  pending_here.last = &impl;
+}
+
+std::vector<Tensor> take_pending() {
+  std::vector<Tensor> out;
+  std::lock_guard lock(owner_mutex());
+  while (TensorImpl* impl = pending_here.first) {
+    if (Tensor t = handle_of(*impl); t.defined()) out.push_back(std::move(t));
+    unlink(*impl);
+  }
+  return out;
 }
 
 void set_own(TensorImpl& impl, bool own) {
@@ -244,11 +327,7 @@ void mark_leaf(const Tensor& t, bool marked) {
 
 Tensor owner_of(Storage& storage) {
   std::lock_guard lock(owner_mutex());
-  if (!storage.owner) return {};
-  std::atomic<uint32_t>& refs = storage.owner->refs;
-  uint32_t count = refs.load(std::memory_order_relaxed);
-  while (count && !refs.compare_exchange_weak(count, count + 1)) {}
-  return count ? Tensor(storage.owner) : Tensor();
+  return storage.owner ? handle_of(*storage.owner) : Tensor();
 }
 
 thread_local bool UnrealizedScope::open = false;
@@ -302,6 +381,22 @@ Tensor unchanged(const Tensor& t) {
   return Call::gives_values() ? make_value(node_of(t), t) : t;
 }
 
+void look_through(TensorImpl& view, const Tensor& base, const Ref& chain) {
+  Ref now = node_of(view);
+  Dim count(chain->shape->count());
+  Ref through = chain->shape->symbolic
+                    ? replay(view.chain, placeholder(view.base), chain)
+                    : replay(view.chain, param_under(view.chain), prim::reshape(chain, {&count, 1}));
+  std::optional<std::vector<int64_t>> strides{std::in_place};
+  if (is_numeric(through)) strides = even_strides(through);
+  view.base = {}, view.chain = {}, view.strides = {};
+  if (strides) {
+    view.base = base, view.chain = through, view.strides = *strides;
+  } else {
+    view.value = prim::contiguous(now);
+  }
+}
+
 void become_view(const Tensor& t, const Tensor& view) {
   mark_leaf(t, false);
   TensorImpl &to = *t.impl(), &from = *view.impl();
@@ -339,9 +434,11 @@ void give_storage(const Tensor& t, bool keep) {
   Ref memory = fit(prim::buffer(impl.device, impl.dtype, old->shape->count()), dims);
   impl.value = keep && old->shape->count() ? fit(prim::assign(memory, old), dims) : memory;
   set_own(impl, true);
+  note_pending(impl);
 }
 
 void write(const Tensor& t, const Ref& x) {
+  if (handle_listener) handle_listener->writes(t);
   const Shape& shape = shape_of(t);
   const Tensor& root = root_of(t);
   TensorImpl& impl = *root.impl();
@@ -355,6 +452,7 @@ void write(const Tensor& t, const Ref& x) {
   Ref memory = node_of(impl);
   Ref target = view ? chain_over(root, t.impl()->chain, memory, true) : memory;
   impl.value = fit(prim::assign(target, expand_to(x, shape.dims)), memory->shape->dims);
+  note_pending(impl);
 }
 
 }  // namespace mote
