@@ -100,17 +100,6 @@ void Replayable::place_gradients(const Walked& arguments, std::vector<Tensor>& w
   }
 }
 
-// Those from outside, of state.
-void Replayable::run_pending_writes() {
-  std::vector<Tensor> pending;
-  for (const State& s : states_) {
-    if (!s.owner.defined()) continue;
-    UOp buffer = buffer_under(*s.owner.impl());
-    if (!buffer) pending.push_back(s.owner);
-  }
-  if (!pending.empty()) realize(pending);
-}
-
 // Whoever else still reads what is about to change gets a copy.
 void Replayable::prepare_writes(std::vector<Tensor> written) {
   for (const State& s : states_)

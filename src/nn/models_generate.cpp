@@ -56,7 +56,7 @@ static void expect_token(int32_t token, int64_t vocabulary) {
 
 std::vector<int32_t> generate(const Gpt& model, std::vector<int32_t> tokens, int64_t count,
                               Sampler& sampler, Loc where) {
-  OuterCall call("generate", where);
+  ProgramCall call("generate", where);
   expect(!tokens.empty(), "there must be a token to begin with");
   const Tensor& positions = model.transformer.wpe.weight;
   int64_t context = positions.size(0), vocabulary = model.transformer.wte.weight.size(0);
@@ -105,7 +105,7 @@ int64_t Generator::position() const { return state_->position; }
 void Generator::restart() { state_->position = 0; }
 
 std::vector<float> Generator::next(int32_t token, Loc where) {
-  OuterCall call("next", where);
+  ProgramCall call("next", where);
   const LlamaConfig& config = state_->model.config;
   expect_token(token, config.vocabulary);
   expect(state_->position < config.context, "the context of ", config.context, " tokens is full");

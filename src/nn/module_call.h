@@ -12,7 +12,7 @@ class ModuleCall {
   ModuleCall(const char* module, const Loc& where) : call_(module, where), module_(module) {}
 
  private:
-  OuterCall call_;
+  ProgramCall call_;
   ModuleScope module_;
 };
 

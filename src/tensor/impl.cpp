@@ -21,7 +21,7 @@ struct PendingList {
 };
 
 thread_local HandleListener* handle_listener = nullptr;
-thread_local bool Call::values = false;
+thread_local bool Call::values = false, Call::composed = false;
 thread_local int Call::depth = 0;
 
 namespace {

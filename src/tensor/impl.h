@@ -116,7 +116,7 @@ class Call {
  public:
   Call(const char* method, const Loc& where) : Call(method, where, true) {}
   ~Call() {
-    values = outer_;
+    values = outer_values_, composed = outer_composed_;
     if (Pins* p = PerThread<Pins>::if_made(); --depth == 0 && p && !p->empty()) p->clear();
   }
   static const Dim& keep(const Dim& d, Ref r) {  // r lives as long as the outermost call
@@ -125,21 +125,24 @@ class Call {
   }
   static bool gives_values() { return values; }
   const char* method() const { return method_; }
-  // Whether the program made it, and not another call.
-  bool is_programs() const { return !outer_; }
+  // Whether the program or a module made it, and not another call.
+  bool is_programs() const { return !outer_composed_; }
 
  protected:
-  Call(const char* method, const Loc& where, bool gives_values)
-      : method_(method), scope_(method, where), outer_(values) {
-    values = gives_values;
+  Call(const char* method, const Loc& where, bool gives_values, bool is_composed = true)
+      : method_(method),
+        scope_(method, where),
+        outer_values_(values),
+        outer_composed_(composed) {
+    values = gives_values, composed = is_composed;
     ++depth;
   }
 
  private:
   const char* method_;
   CallScope scope_;
-  bool outer_;
-  static thread_local bool values;
+  bool outer_values_, outer_composed_;
+  static thread_local bool values, composed;
   static thread_local int depth;
   using Pins = std::vector<Ref>;
 };
@@ -152,6 +155,15 @@ class ViewCall : public Call {
 class OuterCall : public Call {
  public:
   OuterCall(const char* method, const Loc& where) : Call(method, where, false) {}
+
+ protected:
+  OuterCall(const char* method, const Loc& where, bool is_composed)
+      : Call(method, where, false, is_composed) {}
+};
+// Of what runs modules: what they call is called by the program.
+class ProgramCall : public OuterCall {
+ public:
+  ProgramCall(const char* method, const Loc& where) : OuterCall(method, where, false) {}
 };
 
 // A User error that names the method the user called.
