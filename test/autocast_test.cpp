@@ -207,6 +207,62 @@ TEST_CASE("autocast: ops are close to f32, and so are gradients, which have the 
   MESSAGE(rows, " ops");
 }
 
+TEST_CASE("autocast: a call in a scope is the same graph as one with operands cast by hand") {
+  int cases = 0;
+  for (const AutocastRow& row : autocast_rows())
+    for (const GoldenCase& c : ops().cases) {
+      if (c.op != row.method || c.name.find("@") != std::string::npos) continue;
+      INFO(c.name);
+      test::Call call = make_call(c, "CPU"), by_hand = call;
+      give_as(call, "mixed", DType::bf16);
+      DType to = row.precision == Precision::Full ? DType::f32 : DType::bf16;
+      for (const Tensor& t : call.inputs)
+        if (row.precision == Precision::Widest && t.dtype() == DType::f32) to = DType::f32;
+      for (size_t i = 0; i < call.inputs.size(); ++i) {
+        const std::string& role = c.inputs[i].role;
+        Tensor& t = by_hand.inputs[i] = call.inputs[i];
+        bool added = row.precision == Precision::Low && (role == "bias" || role == "attn_mask");
+        if (is_float(t.dtype()) && t.dtype() != DType::f64 && !added) t = t.to(to);
+      }
+      std::vector<Tensor> want = test::find_op(c.op)->run(by_hand), got;
+      {
+        auto scope = autocast();
+        got = test::find_op(c.op)->run(call);
+      }
+      for (size_t i = 0; i < want.size(); ++i) CHECK(node_of(got[i]) == node_of(want[i]));
+      ++cases;
+    }
+  MESSAGE(cases, " cases");
+  CHECK(cases > 500);
+}
+
+TEST_CASE("autocast: methods without a row make the same graph in a scope, whatever they call") {
+  // Those that write to new memory are never the same graph, nor are programs of several methods.
+  std::set<std::string_view> others = {"batch_norm", "index_put", "setitem", "symbolic"};
+  for (const AutocastRow& row : autocast_rows()) others.insert(row.method);
+  int cases = 0;
+  for (const GoldenCase& c : ops().cases) {
+    if (others.count(c.op) || c.is_variant() || c.inputs.empty()) continue;
+    INFO(c.name);
+    test::Call call = make_call(c, "CPU");
+    give_as(call, "low", DType::bf16);
+    auto run = [&](bool on) -> std::vector<Tensor> {
+      auto scope = autocast(DType::bf16, on);
+      try {
+        return test::find_op(c.op)->run(call);
+      } catch (const Error&) {
+        return {};  // a method that does not take bf16
+      }
+    };
+    std::vector<Tensor> want = run(false), got = run(true);
+    REQUIRE(got.size() == want.size());
+    for (size_t i = 0; i < want.size(); ++i) CHECK(node_of(got[i]) == node_of(want[i]));
+    ++cases;
+  }
+  MESSAGE(cases, " cases");
+  CHECK(cases > 1000);
+}
+
 // ---- scopes
 
 TEST_CASE("autocast: scopes nest, are switched off, and end with exceptions") {

@@ -74,7 +74,7 @@ class Optimizer {
   // What backward has added so far, to be realized between micro-steps.
   std::vector<Tensor> gradients(Loc = Loc::current());
   // After the last backward and before step(), which then uses the changed gradients; those that
-  // grad() gives stay as they are.
+  // grad() gives stay as they are. A norm is f32, or f64 where a gradient is.
   void scale_gradients(const Tensor& factor, Loc = Loc::current());
   Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = Loc::current());  // the norm
   void clip_grad_value(double limit, Loc = Loc::current());

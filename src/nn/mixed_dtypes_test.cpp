@@ -220,28 +220,21 @@ struct Training {
   }
   // The parameters as the optimizer keeps them, in f64: f32 copies where there are some.
   std::vector<Values> kept() {
-    std::vector<Values> out;
-    if (!c.flat) {
-      for (size_t i = 0; i < params.size(); ++i) {
-        const Tensor& master = opt->state["master"][i];
-        REQUIRE(master.defined() == (size_of(params[i].dtype()) == 2));
-        out.push_back((master.defined() ? master : params[i]).to_vector<double>());
-        Tensor rounded = tensor(out[i]).reshape(params[i].sizes()).to(params[i].dtype());
-        CHECK(rounded.to_vector<double>() == params[i].to_vector<double>());
-      }
-      return out;
-    }
-    std::map<DType, Values> joined;
+    std::map<DType, Values> of_dtype;  // one after the other
     for (size_t i = 0; i < opt->params.size(); ++i) {
-      const Tensor& master = opt->state["master"][i];
-      joined[opt->params[i].dtype()] =
-          (master.defined() ? master : opt->params[i]).to_vector<double>();
+      const Tensor &p = opt->params[i], &master = opt->state["master"][i];
+      REQUIRE(master.defined() == (size_of(p.dtype()) == 2));
+      Values v = (master.defined() ? master : p).to_vector<double>();
+      of_dtype[p.dtype()].insert(of_dtype[p.dtype()].end(), v.begin(), v.end());
     }
+    std::vector<Values> out;
     std::map<DType, size_t> at;
-    for (const Group& g : c.groups) {
-      auto from = joined[g.dtype].begin() + static_cast<long>(at[g.dtype]);
-      out.emplace_back(from, from + static_cast<long>(g.count()));
-      at[g.dtype] += g.count();
+    for (const Tensor& p : params) {
+      auto from = of_dtype[p.dtype()].begin() + static_cast<long>(at[p.dtype()]);
+      out.emplace_back(from, from + p.numel());
+      at[p.dtype()] += out.back().size();
+      Tensor rounded = tensor(out.back()).to(p.dtype());
+      CHECK(rounded.to_vector<double>() == p.to_vector<double>());
     }
     return out;
   }
