@@ -203,6 +203,32 @@ TEST_SUITE("bombs") {
     MESSAGE(runs, " runs");
   }
 
+  TEST_CASE("files that are larger than memory are refused at once") {
+    Folder folder;
+    const off_t size = off_t{1} << 40;
+    auto sparse = [&](const std::string& name, const std::string& begin, off_t bytes) {
+      std::ofstream(folder / name, std::ios::binary) << begin;
+      return truncate((folder / name).c_str(), bytes) == 0;
+    };
+    auto refused = [&](const std::vector<std::string>& words, const char* error) {
+      const Cost cost = cost_of(words);
+      CAPTURE(cost.output);
+      CHECK(cost.status == 1);
+      CHECK(cost.output.find(error) != std::string::npos);
+      CHECK(cost.seconds < 5);
+    };
+    const std::string header("\0\0\x08\x03\0\x10\0\0\0\0\x04\0\0\0\x04\0", 16);
+    if (!sparse("train-images-idx3-ubyte", header, size + 16)) return;  // no sparse files here
+    sparse("train-labels-idx1-ubyte", "", 0);
+    sparse("data_batch_1.bin", "", size / 3073 * 3073);
+    sparse("text.txt", "", size);
+    const std::string at = folder.path.string();
+    refused({"train", "mnist", "--data", at}, "-ubyte: takes 1099511627776 bytes of memory");
+    refused({"train", "cifar", "--data", at}, ".bin: takes 10995116");
+    refused({"train", "gpt", "--data", at + "/text.txt"}, "text.txt: takes 4398046511104 bytes");
+    refused({"search", "import", at + "/text.txt"}, "has no searched actions");
+  }
+
   TEST_CASE("limits of unpacking") {
     CHECK(unpack_limit(1).bytes == 64 << 20);
     CHECK(unpack_limit(1 << 20).bytes == 256 << 20);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/memory_at_hand.h"
 #include "data/utf8.h"
 #include "io/bytes.h"
 #include "tensor/impl.h"
@@ -29,10 +28,7 @@ Characters characters(std::string_view text, Loc where) {
 Characters characters_of_file(const std::string& path, Loc where) {
   OuterCall call("characters_of_file", where);
   File file = open_file(path);
-  // A token for each character, and the text itself.
-  const auto most = static_cast<uint64_t>(memory_at_hand()) / (sizeof(int32_t) + 1);
-  check_file(file.bytes.size() <= most, path, "is a text of ", file.bytes.size(),
-             " bytes; the memory at hand is enough for ", most);
+  check_memory(path, sizeof(int32_t) * file.bytes.size());
   check_file(is_utf8(file.bytes.text()), path, "the text is not UTF-8");
   return characters(file.bytes.text());
 }

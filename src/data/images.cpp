@@ -58,6 +58,7 @@ Idx parse_idx(const File& file) {
   uint64_t size = byte_size(file.name, "the array", out.shape, 1);
   in.check(size == in.left(), "the sizes ", out.shape, " want ", size, " elements, the file has ",
            in.left());
+  check_memory(file.name, size);
   std::span<const uint8_t> elements = in.take(size, "the elements");
   out.bytes.assign(elements.begin(), elements.end());
   return out;
@@ -103,6 +104,7 @@ void append_cifar10(const File& file, Images& out) {
   std::span<const uint8_t> bytes = file.bytes.span();
   check_file(bytes.size() % kRecord == 0, file.name, "records have ", kRecord,
              " bytes, the file has ", bytes.size());
+  check_memory(file.name, bytes.size());
   for (size_t at = 0; at < bytes.size(); at += kRecord) {
     check_file(bytes[at] < 10, file.name, "the class of record ", at / kRecord,
                " must be 0 ... 9, got ", bytes[at]);

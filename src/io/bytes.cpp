@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/memory_at_hand.h"
 #include "ir/provenance.h"
 #include "runtime/disk.h"
 
@@ -47,7 +48,16 @@ void fail_file(const std::string& name, const std::string& what) {
        text(method.empty() ? "" : "[" + method + "] ", printable(name), ": ", what));
 }
 
+void check_memory(const std::string& file, uint64_t bytes) {
+  constexpr uint64_t little = 64 << 20;  // not worth the question
+  if (bytes <= little) return;
+  const auto at_hand = static_cast<uint64_t>(memory_at_hand());
+  check_file(bytes <= at_hand, file, "takes ", bytes, " bytes of memory, but ", at_hand,
+             " are at hand");
+}
+
 void resize(std::vector<uint8_t>& bytes, uint64_t size, const std::string& file) {
+  check_memory(file, size);
   try {
     bytes.resize(size);
   } catch (const std::exception&) {

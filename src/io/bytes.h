@@ -57,6 +57,10 @@ void check_file(bool ok, const std::string& name, const A&... parts) {
     fail_file(name, text(parts...));
 }
 
+// An error where this much more memory is not at hand: before it is taken, for a system that
+// promises more than it has ends programs.
+void check_memory(const std::string& file, uint64_t bytes);
+
 // Sets aside memory; one device error in place of std::bad_alloc.
 void resize(std::vector<uint8_t>& bytes, uint64_t size, const std::string& file);
 
