@@ -449,6 +449,25 @@ TEST_CASE("indices: sizes that are variables") {
   CHECK(f(ints({3, 0}), n.bind(4)).to_vector<float>() == Numbers{3, 0});
 }
 
+TEST_CASE("indices: variables are checked with the values of each replay") {
+  Variable n("n", -3, 12), from("from", 0, 12), zero("zero", 0, 4);
+  Tensor x = arange(8, {DType::f32}).realize();
+  auto at = jit([&](const Sym& i) { return x(i); });
+  auto part = jit([&](const Sym& i) { return x.narrow(0, i, 3).sum(); });
+  auto slice = jit([&](const Sym& a, const Sym& b) { return x(Slice(a, b)).sum(); });
+  for (int64_t i : {5, 0, 7, 2}) CHECK(at(from.bind(i)).item<float>() == static_cast<float>(i));
+  CHECK(has(error_of([&] { at(from.bind(8)); }), "[index] from from = 8 there are no 1 elements"));
+  CHECK(at(from.bind(7)).item<float>() == 7);
+  for (int64_t i : {5, 0, 4})
+    CHECK(part(from.bind(i)).item<float>() == 3.f * static_cast<float>(i + 1));
+  CHECK(has(error_of([&] { part(from.bind(6)); }), "no 3 elements on an axis of size 8"));
+  for (int64_t b : {3, 12, 5, 12})
+    CHECK(slice(zero.bind(1), n.bind(b)).item<float>() == (b == 3 ? 3 : b == 5 ? 10 : 28));
+  CHECK(error_of([&] { slice(zero.bind(3), n.bind(3)); }) != fine);
+  CHECK(error_of([&] { slice(zero.bind(1), n.bind(-2)); }) != fine);
+  CHECK(slice(zero.bind(4), n.bind(5)).item<float>() == 4);
+}
+
 TEST_CASE("indices: classes that are ignored may be anything") {
   Tensor given = ints({1, -100, 3, -100}), other = ints({1, 50, 3, 50});
   CrossEntropyOptions o;

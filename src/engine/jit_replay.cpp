@@ -107,6 +107,18 @@ void Replayable::check_own_tensors(const Walked& arguments,
           "capture");
 }
 
+// Indices and slices of variables, with the values of now.
+void Replayable::check_parts(const Values& values) const {
+  for (const SymbolicPart& p : parts_) {
+    Ref begin = with_values(p.begin, values), length = with_values(p.length, values),
+        size = with_values(p.size, values);
+    const AxisPart part{Dim(UOp(begin)), Dim(UOp(length)), Dim(UOp(size))};
+    check(fits_now(part).value_or(true), "[", provenance(p.provenance).method, "] from ",
+          said(part.begin), " there are no ", said(part.length), " elements on an axis of size ",
+          said(part.size), ", called at ", place(p.provenance));
+  }
+}
+
 // Before anything runs. Memory that is still being written is looked at when that is done.
 void Replayable::check_known_indices(const std::vector<Storage*>& storages) const {
   if (!flag(Flag::CHECK)) return;
@@ -248,6 +260,7 @@ Replayable::Results Replayable::make_results(const Walked& arguments, const Plac
 
 Replayable::Results Replayable::replay(const ArgumentSpecs& specs, const Walked& arguments) {
   Values values = specs.check(arguments);
+  check_parts(values);
   for (size_t i = 0; i < argument_written_.size(); ++i)
     if (argument_written_[i] && !is_whole_in_order(arguments.tensors[i].tensor))
       refuse_written_view(arguments.tensors[i].name);

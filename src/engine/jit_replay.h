@@ -99,6 +99,7 @@ class Replayable {
   friend class ReplayBuilder;  // jit_build.cpp
 
   void check_gradients() const;
+  void check_parts(const Values& values) const;
   void check_known_indices(const std::vector<Storage*>& storages) const;
   void watch_computed_indices(const Values& values) const;
   void replace_missing_gradients();
@@ -121,6 +122,7 @@ class Replayable {
   std::vector<int> results_;  // items
   std::vector<Ref> symbols_;
   std::vector<Gradient> gradients_;
+  std::vector<SymbolicPart> parts_;
   std::vector<KnownIndex> known_indices_;
   std::vector<ComputedIndex> computed_indices_;
   std::unique_ptr<CallList> list_;
