@@ -202,6 +202,22 @@ TEST_CASE("threads draw random numbers, print and fail") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a wrong index is an error of the thread that has it") {
+  std::atomic<int> wrong{0};
+  on_threads(4, [&](int i) {
+    Tensor x = from_data(ramp(6), {6}), zero = zeros({1}, {DType::i64}).contiguous().realize();
+    for (int64_t k = 0; k < 10; ++k) {
+      const int64_t index = i % 2 ? 6 : k % 6;
+      bool failed = false;
+      try {
+        wrong += x.take(zero + index).item<float>() != static_cast<float>(index);
+      } catch (const Error&) { failed = true; }
+      wrong += failed != (index == 6);
+    }
+  });
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a leaf may go while another thread runs backward") {
   for (int round = 0; round < 30; ++round) {
     auto* leaf = new Tensor(from_data(ramp(4), {4}).requires_grad_());

@@ -233,6 +233,12 @@ Seen look_in_host_memory(UOp values, uint8_t device, const Condition& c) {
   return Seen::Good;
 }
 
+void record_part(const AxisPart& part) {
+  if (Recorder* r = Recorder::capturing())
+    r->record(SymbolicPart{index_node(part.begin), index_node(part.length), index_node(part.size),
+                           current_provenance()});
+}
+
 // ---- by kernels
 
 UOp GraphChecks::stand_in(UOp n) {

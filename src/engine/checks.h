@@ -13,6 +13,7 @@
 
 #include "engine/goals.h"
 #include "tensor/checks.h"
+#include "tensor/movement.h"
 
 namespace mote {
 
@@ -85,6 +86,14 @@ void watch(Storage& storage, const DeviceCheck& check);
 void raise_violations(bool wait);
 // The same for a value that is known.
 void raise_violation(const DeviceCheck& check, int64_t largest);
+
+// Part of an axis that must exist in every replay.
+struct SymbolicPart {
+  Ref begin, length, size;
+  uint32_t provenance;
+};
+// While a function is captured.
+void record_part(const AxisPart& part);
 
 Seen look_in_host_memory(UOp values, uint8_t device, const Condition& c);
 

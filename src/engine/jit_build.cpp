@@ -276,6 +276,7 @@ void ReplayBuilder::add_states() {
 
 // What a kernel finds is kept, as a result is, until it has been looked at.
 void ReplayBuilder::add_checks() {
+  to_.parts_ = recorder_.parts();
   for (const RecordedCheck& c : recorder_.device_checks())
     to_.computed_indices_.push_back({c.check, output_index(*c.storage)});
   for (const HostCheck& c : recorder_.host_checks()) {

@@ -119,6 +119,7 @@ class Recorder : public EffectListener, private HandleListener {
               std::span<const UOp> roots);
   void record(HostCheck check) { host_checks_.push_back(std::move(check)); }
   void record(const RecordedCheck& check) { device_checks_.push_back(check); }
+  void record(SymbolicPart part) { parts_.push_back(std::move(part)); }
   void saw_interpreter() { interpreted_ = true; }
 
   // A User error when the function read a tensor from outside and put another in its place.
@@ -133,6 +134,7 @@ class Recorder : public EffectListener, private HandleListener {
   const std::vector<RecordedRun>& runs() const { return runs_; }
   const std::vector<HostCheck>& host_checks() const { return host_checks_; }
   const std::vector<RecordedCheck>& device_checks() const { return device_checks_; }
+  const std::vector<SymbolicPart>& parts() const { return parts_; }
   const std::vector<RecordedGradient>& gradients() const { return gradients_; }
   const RecordedStorage* find(const Storage& s) const;
   const std::vector<RecordedStorage>& storages() const { return storages_; }
@@ -195,6 +197,7 @@ class Recorder : public EffectListener, private HandleListener {
   std::vector<RecordedRun> runs_;
   std::vector<HostCheck> host_checks_;
   std::vector<RecordedCheck> device_checks_;
+  std::vector<SymbolicPart> parts_;
   std::vector<RecordedStorage> storages_;  // in the order of first use
   std::unordered_map<const Storage*, size_t> index_;
 };

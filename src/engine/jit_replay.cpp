@@ -54,6 +54,18 @@ void Replayable::check_held() const {
       refuse_replaced(size_text(*s.storage));
 }
 
+// Indices and slices of variables, with the values of now.
+void Replayable::check_parts(const Values& values) const {
+  for (const SymbolicPart& p : parts_) {
+    Ref begin = with_values(p.begin, values), length = with_values(p.length, values),
+        size = with_values(p.size, values);
+    const AxisPart part{Dim(UOp(begin)), Dim(UOp(length)), Dim(UOp(size))};
+    check(fits_now(part).value_or(true), "[", provenance(p.provenance).method, "] from ",
+          said(part.begin), " there are no ", said(part.length), " elements on an axis of size ",
+          said(part.size), ", called at ", place(p.provenance));
+  }
+}
+
 // Before anything runs. Memory that is still being written is looked at when that is done.
 void Replayable::check_known_indices(const std::vector<Storage*>& storages) const {
   if (!flag(Flag::CHECK)) return;
@@ -175,6 +187,7 @@ Replayable::Results Replayable::make_results(const Walked& arguments, const Plac
 
 Replayable::Results Replayable::replay(const Values& values, const Walked& arguments,
                                        PlacedArguments& placed) {
+  check_parts(values);
   std::lock_guard lock(engine_mutex());
   check_known_indices(placed.storages);
   give_own_memory(arguments, argument_written_, placed);

@@ -148,6 +148,7 @@ class Replayable {
   std::string written_view(const Walked& arguments, const PlacedArguments& placed) const;
   bool follows(size_t position);
   void place_gradients(const Walked& arguments, std::vector<Tensor>& written);
+  void check_parts(const Values& values) const;
   void check_known_indices(const std::vector<Storage*>& storages) const;
   void watch_computed_indices(const Values& values) const;
   void prepare_writes(std::vector<Tensor> written);
@@ -170,6 +171,7 @@ class Replayable {
   std::vector<int> results_;  // items
   std::vector<Ref> symbols_;
   std::vector<Gradient> gradients_;
+  std::vector<SymbolicPart> parts_;
   std::vector<KnownIndex> known_indices_;
   std::vector<ComputedIndex> computed_indices_;
   std::unique_ptr<CallList> list_;

@@ -64,7 +64,7 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   for (const GraphChecks::Made& m : forward.checks().made()) {
     Storage& found = *m.buffer->arg.storage;
     watch(found, m.check);
-    if (r) r->record({&found, m.check});
+    if (r) r->record(RecordedCheck{&found, m.check});
   }
 }
 

@@ -54,6 +54,7 @@ void start_engine() {
     storage_from_blob = make_from_blob;
     storage_part = make_part;
     look_at_values = look_in_host_memory;
+    note_extent = record_part;
     open_device = [](uint8_t id) { device(id); };
     return true;
   }();

@@ -131,3 +131,14 @@ TEST_CASE("parse: errors name the line") {
   CHECK(error_of("%0 = Buffer f32 #1") == "[parse] line 1: a Buffer cannot be read from text");
   CHECK(error_of("%0 = 1 2") == "[parse] line 1: '2' after the end of the node");
 }
+
+TEST_CASE("print: a check and what it compares with") {
+  Arena a;
+  ArenaScope scope(a);
+  UOp x = param(0, DType::i64, 4);
+  for (int64_t must : {0, 1}) {
+    UOp check = make(Op::Check, DType::i64, {x, x, index(6)}, Arg::of(must));
+    CHECK(check->shape == x->shape);
+    round_trip(check);
+  }
+}

@@ -146,3 +146,12 @@ TEST_CASE("spec: a program") {
   CHECK(broken("%0 = FloorDiv i32 4:i32 2:i32\n%1 = Linear void %0", Stage::Program) ==
         "this op does not belong here");
 }
+
+TEST_CASE("spec: a Check looks at integers") {
+  const std::string memory = "%0 = Param f32 [0 4 global 0]\n%1 = Param i64 [1 4 global 0]\n";
+  CHECK(broken(memory + "%3 = Check f32 %0 %1 6 [0]\n", Stage::Tensor) == "");
+  CHECK(broken(memory + "%3 = Check f32 %0 %0 6 [0]\n", Stage::Tensor) ==
+        "Check looks at integers and compares them with a number");
+  CHECK(broken(memory + "%3 = Check i64 %0 %1 6 [0]\n", Stage::Tensor) ==
+        "a moved value keeps its dtype");
+}

@@ -38,7 +38,7 @@ std::pair<int64_t, int64_t> slice_range(const Slice& s, int64_t size) {
 Dim symbolic_bound(const Slice::Bound& b, const Dim& size, const Dim& missing) {
   if (!b.given) return missing;
   Dim at = to_dim(b.at);
-  expect(!at.is_symbolic() || value_of(at).value_or(least(at)) >= 0, "the slice bound ", said(at),
+  expect(!at.is_symbolic() || lies_within(at, 0, at), "the slice bound ", said(at),
          " is negative; only numbers count from the end");
   return !at.is_symbolic() && at.size < 0 ? at + size : at;
 }

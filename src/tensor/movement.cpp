@@ -63,6 +63,7 @@ std::vector<Dim> new_shape(const Tensor& t, const Sizes& shape) {
   Dim have = product(dims_of(t)), wanted = product(dims);
   expect(have.size == wanted.size && value_of(have) == value_of(wanted), "shape ", t,
          " does not fit ", dims);
+  if (have != wanted && value_of(have)) lies_within(have - wanted, 0, 0);  // in replays too
   return dims;
 }
 
@@ -101,6 +102,8 @@ Tensor expanded(const Tensor& t, const std::vector<Dim>& dims) {
 
 }  // namespace
 
+void (*note_extent)(const AxisPart&) = nullptr;
+
 Tensor reshaped(const Tensor& t, std::span<const Dim> dims) {
   std::vector<Dim> wanted(dims.begin(), dims.end());
   if (auto v = try_view(t, wanted)) return *v;
@@ -118,11 +121,24 @@ std::vector<Extent> whole(std::span<const Dim> dims) {
 }
 std::vector<Extent> nothing(size_t rank) { return std::vector<Extent>(rank, Extent{0, 0}); }
 
+static int64_t fewest(const AxisPart& p) { return p.length.is_symbolic() ? 1 : 0; }
+
+std::optional<bool> fits_now(const AxisPart& p) {
+  auto b = value_of(p.begin), n = value_of(p.length), s = value_of(p.size);
+  if (!b || !n || !s) return {};
+  return *b >= 0 && *n >= fewest(p) && *b <= *s - *n;
+}
+
 bool lies_within(const Dim& begin, const Dim& length, const Dim& size) {
-  auto b = value_of(begin), n = value_of(length), s = value_of(size);
-  int64_t fewest = length.is_symbolic() ? 1 : 0;
-  if (b && n && s) return *b >= 0 && *n >= fewest && *b <= *s - *n;
-  return least(begin) >= 0 && least(length) >= fewest && least(size - begin - length) >= 0;
+  const AxisPart part = {begin, length, size};
+  auto always = [&] {
+    return least(begin) >= 0 && least(length) >= fewest(part) && least(size - begin - length) >= 0;
+  };
+  const std::optional<bool> now = fits_now(part);
+  if (!now) return always();
+  const bool symbolic = begin.is_symbolic() || length.is_symbolic() || size.is_symbolic();
+  if (*now && symbolic && note_extent && !always()) note_extent(part);
+  return *now;
 }
 
 Extent kept_within(const Dim& begin, const Dim& length, const Dim& size) {

@@ -10,6 +10,13 @@ std::vector<prim::Extent> nothing(size_t rank);              // the amounts that
 // Is begin ... begin + length a part of an axis? Variables count with their values, unbound ones
 // with all they may be. A length that is an expression must be at least 1.
 bool lies_within(const Dim& begin, const Dim& length, const Dim& size);
+struct AxisPart {
+  Dim begin, length, size;
+};
+// The same with the values of now; nothing where a variable has none.
+std::optional<bool> fits_now(const AxisPart& part);
+// Set by the engine: told of a part that lies within, but might not with other values.
+extern void (*note_extent)(const AxisPart& part);
 // Such a part as bounds of a cut that no value of the variables can take out of the axis: a kernel
 // is compiled for all of a variable's interval and may run again with another value.
 prim::Extent kept_within(const Dim& begin, const Dim& length, const Dim& size);
