@@ -84,7 +84,8 @@ const Fold folds[] = {
     {"max_pool1d",    F(x.unsqueeze(1).max_pool1d(2).squeeze(1))},
     {"max_pool1d_with_indices", F(x.unsqueeze(1).max_pool1d_with_indices(2).values)},
     {"max_pool2d_with_indices", F(x.reshape({-1, 1, 2, 2}).max_pool2d_with_indices(2).values)},
-    {"max_pool3d_with_indices", F(x.reshape({-1, 1, 1, 2, 2}).max_pool3d_with_indices({1, 2, 2}).values)},
+    {"max_pool3d_with_indices",
+     F(x.reshape({-1, 1, 1, 2, 2}).max_pool3d_with_indices({1, 2, 2}).values)},
     {"tril",          F(x.reshape({-1, 2, 2}).tril())},
     {"triu",          F(x.reshape({-1, 2, 2}).triu())},
     {"mse_loss",      F(x.mse_loss(y, none)), -1e15, 1e15, -1e15, 1e15},
@@ -98,10 +99,13 @@ const Fold folds[] = {
     {"kl_div",        F(x.kl_div(y, none)), -1e9, 1e9, 0, 1, false},
     {"kl_div of logs", F(x.kl_div(y, none, true)), -1e9, 1e9, -1e3, 0, false},
     {"cross_entropy", F(x.cross_entropy(classes(x), {.reduction = none}))},
-    {"cross_entropy smoothed", F(x.cross_entropy(classes(x), {.reduction = none, .label_smoothing = 0.1}))},
-    {"cross_entropy of probabilities", F(x.cross_entropy(y, {.reduction = none})), -inf, inf, 0, 1, false},
+    {"cross_entropy smoothed",
+     F(x.cross_entropy(classes(x), {.reduction = none, .label_smoothing = 0.1}))},
+    {"cross_entropy of probabilities", F(x.cross_entropy(y, {.reduction = none})), -inf, inf, 0, 1,
+     false},
     {"nll_loss",      F(x.nll_loss(classes(x), {.reduction = none}))},
-    {"attention",     F(x.unsqueeze(1).scaled_dot_product_attention(y.unsqueeze(1), y.unsqueeze(1))), -1e3, 1e3, -1e3, 1e3, true, 10},
+    {"attention", F(x.unsqueeze(1).scaled_dot_product_attention(y.unsqueeze(1), y.unsqueeze(1))),
+     -1e3, 1e3, -1e3, 1e3, true, 10},
 };
 // clang-format on
 
