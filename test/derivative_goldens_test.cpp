@@ -69,8 +69,8 @@ constexpr const char* always_defined[] = {
     "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "instance_norm", "kl_div", "l1_loss",
     "layer_norm", "leaky_relu", "log_softmax", "logsigmoid", "logsumexp", "mish", "mse_loss",
     "nll_loss", "norm", "normalize", "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid",
-    "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "std", "tanh",
-    "tanhshrink", "threshold", "var"};
+    "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "std",
+    "tanh", "tanhshrink", "threshold", "var"};
 // clang-format on
 
 bool is_always_defined(const std::string& op) {

@@ -74,8 +74,8 @@ Tensor atan2_row(const Step& s) {
 
 // PyTorch's: the divisor is kept above 0, so that certainty costs no NaN.
 Tensor binary_cross_entropy_row(const Step& s) {
-  const Tensor &p = s.x[0], &target = s.x[1];
-  if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(1e-12));
+  const Tensor &p = s.x[0], &target = s.x[1], &least = s.x[2];
+  if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(least));
   auto logarithm = [](const Tensor& x) {
     return given(Given::CutLog, x.log().clamp_min(-100), {x});
   };

@@ -231,7 +231,8 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
 
 Tensor Tensor::normalize(double p, int64_t dim, double eps, Loc where) const {
   Call call("normalize", where);
-  return *this / norm(p, dim, true).clamp_min(eps);
+  Tensor x = to(accumulator(dtype()));  // f16 does not hold eps
+  return (x / x.norm(p, dim, true).clamp_min(eps)).to(dtype());
 }
 
 Tensor Tensor::trace(Loc where) const {
