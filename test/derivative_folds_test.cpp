@@ -3,6 +3,7 @@
 // f64 show; and at the points where formulas break, is there no NaN behind a finite value.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -84,7 +85,8 @@ const Fold folds[] = {
     {"max_pool1d",    F(x.unsqueeze(1).max_pool1d(2).squeeze(1))},
     {"max_pool1d_with_indices", F(x.unsqueeze(1).max_pool1d_with_indices(2).values)},
     {"max_pool2d_with_indices", F(x.reshape({-1, 1, 2, 2}).max_pool2d_with_indices(2).values)},
-    {"max_pool3d_with_indices", F(x.reshape({-1, 1, 1, 2, 2}).max_pool3d_with_indices({1, 2, 2}).values)},
+    {"max_pool3d_with_indices",
+     F(x.reshape({-1, 1, 1, 2, 2}).max_pool3d_with_indices({1, 2, 2}).values)},
     {"tril",          F(x.reshape({-1, 2, 2}).tril())},
     {"triu",          F(x.reshape({-1, 2, 2}).triu())},
     {"mse_loss",      F(x.mse_loss(y, none)), -1e15, 1e15, -1e15, 1e15},
@@ -98,10 +100,13 @@ const Fold folds[] = {
     {"kl_div",        F(x.kl_div(y, none)), -1e9, 1e9, 0, 1, false},
     {"kl_div of logs", F(x.kl_div(y, none, true)), -1e9, 1e9, -1e3, 0, false},
     {"cross_entropy", F(x.cross_entropy(classes(x), {.reduction = none}))},
-    {"cross_entropy smoothed", F(x.cross_entropy(classes(x), {.reduction = none, .label_smoothing = 0.1}))},
-    {"cross_entropy of probabilities", F(x.cross_entropy(y, {.reduction = none})), -inf, inf, 0, 1, false},
+    {"cross_entropy smoothed",
+     F(x.cross_entropy(classes(x), {.reduction = none, .label_smoothing = 0.1}))},
+    {"cross_entropy of probabilities", F(x.cross_entropy(y, {.reduction = none})), -inf, inf, 0, 1,
+     false},
     {"nll_loss",      F(x.nll_loss(classes(x), {.reduction = none}))},
-    {"attention",     F(x.unsqueeze(1).scaled_dot_product_attention(y.unsqueeze(1), y.unsqueeze(1))), -1e3, 1e3, -1e3, 1e3, true, 10},
+    {"attention", F(x.unsqueeze(1).scaled_dot_product_attention(y.unsqueeze(1), y.unsqueeze(1))),
+     -1e3, 1e3, -1e3, 1e3, true, 10},
 };
 // clang-format on
 
@@ -151,24 +156,38 @@ Values special_rows(Points& points, size_t rows, double lo, double hi) {
   return out;
 }
 
+// The reciprocal is beyond the range, and so may be second derivatives and their parts.
+bool is_tiny(double v, DType dtype) {
+  return v != 0 && std::fabs(v) < (dtype == DType::f64 ? 1e-306 : 1e-37);
+}
+
 // No NaN behind a finite value.
 size_t check_defined(const Fold& f, size_t rows, DType dtype, const std::string& device,
                      uint64_t seed) {
   Points points(seed, dtype);
-  const Values a = special_rows(points, rows, f.lo, f.hi),
-               b = special_rows(points, rows, f.low, f.high);
+  const double most = dtype == DType::f16 ? 65504 : inf;
+  auto drawn = [&](double lo, double hi) {
+    return special_rows(points, rows, std::max(lo, -most), std::min(hi, most));
+  };
+  const Values a = drawn(f.lo, f.hi), b = drawn(f.low, f.high);
   const Options as{dtype, device};
   Tensor x = from_data(a, {rows, kWidth}, as).realize(),
          y = from_data(b, {rows, kWidth}, as).realize();
   Rows r = derive(f, x, y);
   realize({r.value, r.first[0], r.first[1], r.second[0], r.second[1]});
   const Values value = r.value.to_vector<double>();
+  auto has_tiny = [&](size_t row) {
+    for (size_t k = row * kWidth; k < (row + 1) * kWidth; ++k)
+      if (is_tiny(a[k], dtype) || is_tiny(b[k], dtype)) return true;
+    return false;
+  };
   size_t wrong = 0, order = 0;
   for (const Tensor& t : {r.first[0], r.first[1], r.second[0], r.second[1]}) {
     const Values got = t.to_vector<double>();
     for (size_t i = 0; i < got.size(); ++i) {
       const size_t row = i / kWidth;
-      if (!std::isnan(got[i]) || !std::isfinite(value[row]) || ++wrong > 2) continue;
+      if (!std::isnan(got[i]) || !std::isfinite(value[row])) continue;
+      if ((order > 1 && has_tiny(row)) || ++wrong > 2) continue;
       std::string at;
       for (size_t k = row * kWidth; k < (row + 1) * kWidth; ++k)
         at += " " + std::to_string(a[k]) + "/" + std::to_string(b[k]);
@@ -272,7 +291,8 @@ TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("derivative points: no NaN behind a finite loss, norm or activation, in very many rows") {
   const uint64_t seed = point_seed();
-  for (DType dtype : {DType::f32, DType::f64}) check_all(scaled_count(1000), dtype, "CPU", seed);
+  for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    check_all(scaled_count(1000), dtype, "CPU", seed);
 }
 
 TEST_CASE("derivative points: folds agree with differences in very many rows") {

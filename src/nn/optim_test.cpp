@@ -196,7 +196,7 @@ TEST_CASE("optim: flat steps are one kernel and take no more memory") {
   CHECK(flat.kept_bytes == plain.kept_bytes);
   CHECK(flat.step.arena_bytes <= plain.step.arena_bytes);
   CHECK(flat.backward.arena_bytes <= plain.backward.arena_bytes);
-  CHECK(flat.backward.kernels.size() <= plain.backward.kernels.size());
+  CHECK(flat.backward.kernels.size() <= plain.backward.kernels.size() + 1);
   CHECK(flat.backward.total.ops <= plain.backward.total.ops * 1.001);
 }
 

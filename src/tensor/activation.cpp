@@ -91,11 +91,11 @@ Tensor Tensor::selu(Loc w) const {
 }
 Tensor Tensor::hardsigmoid(Loc w) const {
   Call call("hardsigmoid", w);
-  return (*this + 3).hardtanh(0, 6) / 6;
+  return (hardtanh(-3, 3) + 3) / 6;  // x + 3 may be 6 for x < 3
 }
 Tensor Tensor::hardswish(Loc w) const {
   Call call("hardswish", w);
-  return wide(*this, [](const Tensor& x) { return x * (x + 3).hardtanh(0, 6) / 6; });
+  return wide(*this, [](const Tensor& x) { return x * (x.hardtanh(-3, 3) + 3) / 6; });
 }
 Tensor Tensor::softsign(Loc w) const {
   Call call("softsign", w);

@@ -74,8 +74,8 @@ Tensor atan2_row(const Step& s) {
 
 // PyTorch's: the divisor is kept above 0, so that certainty costs no NaN.
 Tensor binary_cross_entropy_row(const Step& s) {
-  const Tensor &p = s.x[0], &target = s.x[1];
-  if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(1e-12));
+  const Tensor &p = s.x[0], &target = s.x[1], &least = s.x[2];
+  if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(least));
   auto logarithm = [](const Tensor& x) {
     return given(Given::CutLog, x.log().clamp_min(-100), {x});
   };
@@ -100,6 +100,12 @@ Tensor erfc_row(const Step& s) {
 }
 
 Tensor expm1_row(const Step& s) { return s.g * s.x[0].exp(); }
+
+// x / |x|, and 0 for no direction, as PyTorch has it for norms and std.
+Tensor euclidean_row(const Step& s) {
+  Tensor none = s.y.eq(0);
+  return s.g * (where(none, 0, s.x[0]) / where(none, 1, s.y));
+}
 
 // The first of equal elements gets it all.
 Tensor first_max_row(const Step& s) {
@@ -164,8 +170,8 @@ Tensor pow_row(const Step& s) {
   return where(constant, 0, s.g * (s.y * where(constant, 1, x).log()));
 }
 
-// The extremum y of one element and of others, of which `hits` are equal to their extremum: all that
-// are equal to y share evenly. As in PyTorch the one counts even if it is not to take part.
+// The extremum y of one element and of others, of which `hits` are equal to their extremum: all
+// that are equal to y share evenly. As in PyTorch the one counts even if it is not to take part.
 Tensor scatter_extremum_row(const Step& s) {
   const Tensor &others = s.x[1], &hits = s.x[2], &one = s.x[3];
   Tensor of_one = one.eq(s.y).to(s.y.dtype()), of_others = where(others.eq(s.y), hits, 0);
@@ -212,10 +218,10 @@ using Row = Tensor (*)(const Step&);
 // clang-format off
 constexpr Row rows[] = {
     acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
-    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, expm1_row,
-    first_max_row, gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row, negative_expm1_row,
-    one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row, sinh_row,
-    softsign_row, taken_last_row, tan_row, tanhshrink_row, xlogy_row};
+    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, euclidean_row,
+    expm1_row, first_max_row, gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row,
+    negative_expm1_row, one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row,
+    sinh_row, softsign_row, taken_last_row, tan_row, tanhshrink_row, xlogy_row};
 // clang-format on
 static_assert(std::size(rows) == static_cast<size_t>(Given::Count));
 

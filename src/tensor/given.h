@@ -11,15 +11,16 @@ namespace mote {
 
 // clang-format off
 enum class Given : int64_t {
-  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare, Erfc,
-  Expm1, FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1, OneMinusSquare, Pow,
-  Prelu, ScatterExtremum, Sinc, Sinh, Softsign, TakenLast, Tan, Tanhshrink, Xlogy, Count
+  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare,
+  Erfc, Euclidean, Expm1, FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1,
+  OneMinusSquare, Pow, Prelu, ScatterExtremum, Sinc, Sinh, Softsign, TakenLast, Tan, Tanhshrink,
+  Xlogy, Count
 };
 // clang-format on
 
 // value, as the function `which` of the operands. Operands of elementwise functions are broadcast
-// to value's shape; EqualShare, FirstMax and Logsumexp fold the axes of their operand where value
-// has size 1.
+// to value's shape; EqualShare, Euclidean, FirstMax and Logsumexp fold the axes of their operand
+// where value has size 1.
 Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands);
 
 // What source i (> 0) of a Given node gets when the node gets g.

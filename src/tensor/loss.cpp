@@ -126,7 +126,9 @@ Tensor Tensor::binary_cross_entropy(const Tensor& target, const Tensor& weight, 
   Tensor p = to(accumulator(dtype())), wanted = target.to(p.dtype());
   Tensor hit = p.log().clamp_min(-100), miss = (1 - p).log().clamp_min(-100);
   Tensor losses = -(wanted * hit + (1 - wanted) * miss);
-  losses = given(Given::BinaryCrossEntropy, losses, {p, wanted});
+  // PyTorch's bound on p (1 - p), raised where the dtype cannot hold what it is divided by.
+  const double least = dtype() == DType::f16 ? 0x1p-12 : 1e-12;
+  losses = given(Given::BinaryCrossEntropy, losses, {p, wanted, p.full_like(least)});
   return reduced(weight.defined() ? losses * weight : losses, reduction).to(dtype());
 }
 

@@ -1,8 +1,8 @@
 // Elementwise functions composed of the primitive ones, accurate and with accurate derivatives.
 //
-// Most have derivatives of their own (given.h). Of others: where a branch of a where() is not finite,
-// its argument is made harmless first, for its derivative would be 0 * inf; and a branch point
-// belongs to one side.
+// Most have derivatives of their own (given.h). Of others: where a branch of a where() is not
+// finite, its argument is made harmless first, for its derivative would be 0 * inf; and a branch
+// point belongs to one side.
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -232,8 +232,10 @@ Tensor Tensor::kron(const Tensor& other, Loc where) const {
 Tensor Tensor::cosine_similarity(const Tensor& other, int64_t dim, double eps, Loc where) const {
   Call call("cosine_similarity", where);
   if (Recast as{call}) return as(*this).cosine_similarity(as(other), dim, eps, where);
-  Tensor scale = norm(2, dim).clamp_min(eps) * other.norm(2, dim).clamp_min(eps);
-  return (*this * other).sum(dim) / scale;
+  const DType d = result_type(*this, other), wide = accumulator(d);  // f16 does not hold eps
+  Tensor x = to(wide), y = other.to(wide);
+  Tensor scale = x.norm(2, dim).clamp_min(eps) * y.norm(2, dim).clamp_min(eps);
+  return ((x * y).sum(dim) / scale).to(d);
 }
 
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands, Loc where) {

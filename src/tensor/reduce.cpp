@@ -78,21 +78,22 @@ Tensor truths(Op op, const Tensor& t, const Axes& axes, bool keepdim) {
   return t.dtype() == DType::u8 ? out.to(DType::u8) : out;
 }
 
+Tensor euclidean(const Tensor& x, const std::vector<int64_t>& over, bool keepdim) {
+  Tensor length = reduce_tensor(Op::Add, x * x, over, true).sqrt();
+  length = given(Given::Euclidean, length, {x});
+  return keepdim ? length : length.squeeze(over);
+}
+
 // In f64, as PyTorch: of data far from 0 an f32 holds no mean that is near enough.
-Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepdim) {
+Tensor variance(const Tensor& t, const Axes& axes, double correction, bool keepdim, bool root) {
   expect_float(t);
   std::vector<int64_t> over = to_axes_or_all(axes, t.dim());
   Tensor wide = t.to(DType::f64);
   Tensor centred = wide - wide.mean(over, true);
   Tensor sum = reduce_tensor(Op::Add, centred * centred, over, keepdim);
   Tensor free = (count_over(t, over, wide.dtype()) - correction).clamp_min(0);
+  if (root) return (euclidean(centred, over, keepdim) / free.sqrt()).to(t.dtype());
   return (sum / free).to(t.dtype());
-}
-
-// A root whose derivative at 0 is 0, as PyTorch has it for norms and std.
-Tensor root_of_sum(const Tensor& s) {
-  Tensor zero = s.eq(0);
-  return where(zero, s.zeros_like(), where(zero, s.ones_like(), s).sqrt());
 }
 
 // sum(|x|^p)^(1/p) of sizes divided by the one that counts most, so that no power leaves the range;
@@ -146,11 +147,11 @@ Tensor Tensor::mean(const Axes& axes, bool keepdim, DType dtype, Loc where) cons
 
 Tensor Tensor::var(const Axes& axes, double correction, bool keepdim, Loc where) const {
   Call call("var", where);
-  return variance(*this, axes, correction, keepdim);
+  return variance(*this, axes, correction, keepdim, false);
 }
 Tensor Tensor::std(const Axes& axes, double correction, bool keepdim, Loc where) const {
   Call call("std", where);
-  return root_of_sum(variance(*this, axes, correction, keepdim));
+  return variance(*this, axes, correction, keepdim, true);
 }
 
 Tensor Tensor::amax(const Axes& axes, bool keepdim, Loc where) const {
@@ -235,7 +236,7 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
   else if (p == 1)
     out = sum(x.abs());
   else if (p == 2)
-    out = root_of_sum(sum(x * x));
+    out = euclidean(x, over, keepdim);
   else
     out = keepdim ? general_norm(x, p, over) : general_norm(x, p, over).squeeze(over);
   return out.to(dtype());
@@ -244,7 +245,8 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim, Loc where) const {
 Tensor Tensor::normalize(double p, int64_t dim, double eps, Loc where) const {
   Call call("normalize", where);
   if (Recast as{call}) return as(*this).normalize(p, dim, eps, where);
-  return *this / norm(p, dim, true).clamp_min(eps);
+  Tensor x = to(accumulator(dtype()));  // f16 does not hold eps
+  return (x / x.norm(p, dim, true).clamp_min(eps)).to(dtype());
 }
 
 Tensor Tensor::trace(Loc where) const {
