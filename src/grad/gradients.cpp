@@ -100,7 +100,7 @@ class Walk {
 
   void add(UOp n, const Ref& g) {
     Ref& sum = marks_[n].gradient;
-    sum = sum ? prim::add(sum, g) : g;
+    sum = sum ? prim::add(sum, g) : prim::cut_long_chain(g);
   }
 
   Ref loss_;

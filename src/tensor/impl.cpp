@@ -189,6 +189,45 @@ std::optional<std::vector<int64_t>> even_strides(UOp chain) {
   return strides;
 }
 
+bool is_long(UOp chain) {
+  int length = 0;
+  for (; !chain->is(Op::Param); chain = chain->src(0))
+    if (++length == prim::kLongChain) return true;
+  return false;
+}
+
+// The element at lo + sum of |stride| * position, in the shape of the chain: an axis with a stride
+// is a window of the flat memory, one without repeats, and those that walk backwards are flipped.
+Ref windows_by_strides(const Ref& flat, const Shape& shape, const std::vector<int64_t>& strides,
+                       int64_t lo, int64_t hi) {
+  prim::Extent part = {lo, hi + 1};
+  Ref seen = prim::shrink(flat, {&part, 1});
+  std::vector<Dim> dims;
+  std::vector<int64_t> backwards;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    bool walks = strides[i] != 0 && shape.dims[i].size > 1;
+    dims.push_back(walks ? shape.dims[i] : Dim(1));
+    if (!walks) continue;
+    seen = prim::window(seen, 0, shape.dims[i].size, 1, std::abs(strides[i]));
+    if (strides[i] < 0) backwards.push_back(seen->shape->rank() - 1);
+  }
+  return prim::expand(prim::reshape(prim::flip(seen, backwards), dims), shape.dims);
+}
+
+// The same view in few steps, however long its chain.
+Ref by_strides(const Ref& chain, const std::vector<int64_t>& strides) {
+  UOp flat = chain;
+  bool detached = false;
+  for (; !flat->is(Op::Param); flat = flat->src(0)) detached |= flat->is(Op::Detach);
+  Ref memory = detached ? prim::detach(Ref(flat)) : Ref(flat);
+  if (chain->shape->count() == 0) {
+    prim::Extent none = {0, 0};
+    return prim::reshape(prim::shrink(memory, {&none, 1}), chain->shape->dims);
+  }
+  auto [first, last] = places_spanned(chain, strides);
+  return windows_by_strides(memory, *chain->shape, strides, first, last);
+}
+
 // A tensor may die on one thread while another one asks whose a storage is.
 std::mutex& owner_mutex() {
   static auto* mutex = new std::mutex;
@@ -355,7 +394,7 @@ Tensor make_value(Ref node, uint8_t device) {
   auto* impl = new_impl();
   impl->dtype = node->dtype;
   impl->device = device;
-  impl->value = std::move(node);
+  impl->value = prim::cut_long_chain(node);
   return Tensor(impl);
 }
 
@@ -368,6 +407,7 @@ Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   if (Call::gives_values()) return make_value(std::move(chain), of);
   if (chain == chain_of(of)) return of;
+  if (is_long(chain) && is_numeric(chain)) chain = by_strides(chain, strides);
   auto* impl = new_impl();
   impl->dtype = of.dtype();
   impl->device = of.impl()->device;

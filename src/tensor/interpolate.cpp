@@ -31,12 +31,12 @@ Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
   return weight.reshape(shape).to(x.dtype());
 }
 
-// In f32, as PyTorch computes it: which element is the nearest depends on the rounding. Of pictures
-// with one channel it takes the sizes' ratio for the factor where that is 1 or 2.
+// In f32, as PyTorch computes it: which element is the nearest depends on the rounding. With
+// two spatial axes the ratio of the sizes is the factor where it is 1 or 2.
 Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
   auto scale = static_cast<double>(static_cast<float>(a.scale));
   if (exact) return read(x, a, ((output_positions(a, x) + 0.5) * scale).to_float().floor());
-  if (x.dim() > 3 && x.size(1) == 1) {
+  if (x.dim() == 4) {
     if (a.to == a.from) return x;
     if (a.to == 2 * a.from) scale = 0.5;
   }

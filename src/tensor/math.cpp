@@ -3,6 +3,7 @@
 // Most have derivatives of their own (given.h). Of others: where a branch of a where() is not
 // finite, its argument is made harmless first, for its derivative would be 0 * inf; and a branch
 // point belongs to one side.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,6 +11,7 @@
 #include "tensor/autocast.h"
 #include "tensor/checks.h"
 #include "tensor/given.h"
+#include "tensor/wide.h"
 
 namespace mote {
 
@@ -44,14 +46,6 @@ Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
 }
 
 Tensor fitted(const Tensor& x, const Tensor& to) { return broadcast_tensor(x, dims_of(to)); }
-Tensor magnitude(const Tensor& x) { return mote::where(x < 0, -x, x); }  // slope 1 at 0
-Tensor sign_of(const Tensor& x) { return mote::where(x < 0, x.full_like(-1), x.ones_like()); }
-
-Tensor polynomial(const Tensor& x, std::initializer_list<double> coefficients) {
-  Tensor y;
-  for (double c : coefficients) y = y.defined() ? y * x + c : x.full_like(c);
-  return y;
-}
 
 // Cephes' atan in f64: three ranges, one rational function.
 Tensor atan_wide(const Tensor& x) {
@@ -59,99 +53,19 @@ Tensor atan_wide(const Tensor& x) {
   Tensor r =
       mote::where(far, -1.0 / mote::where(far, a, 1), mote::where(mid, (a - 1) / (a + 1), a));
   Tensor z = r * r;
-  Tensor p = polynomial(
-      z, {-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
-          -1.228866684490136173410e2, -6.485021904942025371773e1});
-  Tensor q = polynomial(
-      z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
-          4.853903996359136964868e2, 1.945506571482613964425e2});
+  Tensor p = polynomial(z, std::array{-8.750608600031904122785e-1, -1.615753718733365076637e1,
+                                      -7.500855792314704667340e1, -1.228866684490136173410e2,
+                                      -6.485021904942025371773e1});
+  Tensor q = polynomial(z, std::array{1.0, 2.485846490142306297962e1, 1.650270098316988542046e2,
+                                      4.328810604912902668951e2, 4.853903996359136964868e2,
+                                      1.945506571482613964425e2});
   Tensor start = mote::where(far, x.full_like(std::numbers::pi / 2),
                              mote::where(mid, x.full_like(std::numbers::pi / 4), x.zeros_like()));
   return sign_of(x) * (start + (r + r * (z * p / q)));
 }
 
-// 1 + x is rounded; its logarithm is corrected by what the rounding lost.
-Tensor log1p_wide(const Tensor& x) {
-  Tensor u = x + 1, lost = (x > -1) & (x < 1);
-  Tensor correction = mote::where(lost, (x - (u - 1)) / mote::where(lost, u, 1), 0);
-  return mote::where(x == 0, x, u.log() + correction);  // -0 is one of them
-}
-
-Tensor tan_wide(const Tensor& x) { return x.sin() / x.cos(); }
-
-Tensor expm1_wide(const Tensor& x) {
-  Tensor near = magnitude(x) < 0.5;
-  Tensor t = (mote::where(near, x, 0) * 0.5).tanh();
-  return mote::where(near, 2 * t / (1 - t), x.exp() - 1);
-}
-
-Tensor sinh_wide(const Tensor& x) {
-  Tensor a = magnitude(x), large = a > 9;
-  Tensor e = expm1_wide(mote::where(large, 1, a)), half = (mote::where(large, a, 0) * 0.5).exp();
-  return sign_of(x) *
-         mote::where(large, half * (half * 0.5) - (-a).exp() * 0.5, (e + e / (e + 1)) * 0.5);
-}
-
-Tensor cosh_wide(const Tensor& x) {
-  Tensor a = magnitude(x), half = (a * 0.5).exp();
-  return half * (half * 0.5) + (-a).exp() * 0.5;
-}
-
-Tensor asinh_wide(const Tensor& x) {
-  Tensor a = magnitude(x), large = a > 1e8, b = mote::where(large, 1, a), s = b * b;
-  Tensor near = log1p_wide(b + s / (1 + (s + 1).sqrt()));
-  return sign_of(x) * mote::where(large, a.log() + std::numbers::ln2, near);
-}
-
-Tensor acosh_wide(const Tensor& x) {
-  Tensor t = x - 1;
-  return log1p_wide(t + t.sqrt() * (t + 2).sqrt());
-}
-
-Tensor atanh_wide(const Tensor& x) { return 0.5 * log1p_wide(2 * x / (1 - x)); }
 Tensor asin_wide(const Tensor& x) { return atan_wide(x / ((1 - x) * (1 + x)).sqrt()); }
 Tensor acos_wide(const Tensor& x) { return 2 * atan_wide(((1 - x) / (1 + x)).sqrt()); }
-
-// Chebyshev expansion of erfc(z) exp(z * z) / t in t = 2 / (2 + z), z >= 0 (Numerical Recipes).
-Tensor erfc_wide(const Tensor& x) {
-  static constexpr double c[] = {-1.3026537197817094,
-                                 6.4196979235649026e-1,
-                                 1.9476473204185836e-2,
-                                 -9.561514786808631e-3,
-                                 -9.46595344482036e-4,
-                                 3.66839497852761e-4,
-                                 4.2523324806907e-5,
-                                 -2.0278578112534e-5,
-                                 -1.624290004647e-6,
-                                 1.303655835580e-6,
-                                 1.5626441722e-8,
-                                 -8.5238095915e-8,
-                                 6.529054439e-9,
-                                 5.059343495e-9,
-                                 -9.91364156e-10,
-                                 -2.27365122e-10,
-                                 9.6467911e-11,
-                                 2.394038e-12,
-                                 -6.886027e-12,
-                                 8.94487e-13,
-                                 3.13092e-13,
-                                 -1.12708e-13,
-                                 3.81e-16,
-                                 7.106e-15,
-                                 -1.523e-15,
-                                 -9.4e-17,
-                                 1.21e-16,
-                                 -2.8e-17};
-  Tensor z = magnitude(x), t = 2.0 / (z + 2), ty = 4 * t - 2;
-  Tensor d = x.zeros_like(), before = d;
-  for (size_t j = std::size(c) - 1; j > 0; --j) {
-    Tensor next = ty * d - before + c[j];
-    before = d;
-    d = next;
-  }
-  Tensor y = t * ((ty * d + c[0]) * 0.5 - before - z * z).exp();
-  return mote::where(x.isinf(), 1 - sign_of(x), mote::where(x < 0, 2 - y, y));
-}
 
 Tensor integral(const Tensor& t, Tensor (*f)(const Tensor&)) {
   expect(t.dtype() != DType::boolean, "needs numbers, got bool");
@@ -350,8 +264,7 @@ Tensor Tensor::nan_to_num(double nan, Loc w) const {
 Tensor Tensor::log10(Loc w) const {
   Call call("log10", w);
   if (Recast as{call}) return as(*this).log10(w);
-  return composed(*this, dtype() == DType::f32,
-                  [](const Tensor& x) { return x.log() * std::numbers::log10e; });
+  return composed(*this, dtype() == DType::f32, log10_wide);
 }
 Tensor Tensor::sinc(Loc w) const {
   Call call("sinc", w);

@@ -225,6 +225,13 @@ Ref contiguous(const Ref& a) {
   return make(Op::Contiguous, a->dtype, {a});
 }
 
+Ref cut_long_chain(const Ref& a) {
+  UOp below = a;
+  for (int length = 0; has(below->op, Movement); below = below->src(0))
+    if (++length == kLongChain) return contiguous(a);
+  return a;
+}
+
 Ref detach(const Ref& a) { return a->op == Op::Detach ? a : make(Op::Detach, a->dtype, {a}); }
 
 Ref copy_to(const Ref& a, uint8_t device) {

@@ -63,6 +63,10 @@ Ref reduce(Op op, const Ref& a, Axes axes);  // axes stay with size 1; sums of 1
 // respect to source is 0, not missing.
 Ref flat_in(const Ref& source, const Ref& value);
 Ref contiguous(const Ref& a);
+// a, or where it is a long chain of movement, a stored: what a chain costs to read grows with its
+// length, so that of n movement ops would grow with n * n.
+constexpr int kLongChain = 64;
+Ref cut_long_chain(const Ref& a);
 Ref detach(const Ref& a);
 Ref copy_to(const Ref& a, uint8_t device);         // itself if it is there
 Ref buffer(uint8_t device, DType dtype, int64_t count);  // fresh storage, nothing allocated yet
