@@ -40,8 +40,8 @@ void use_cmake(const std::string& folder, const std::string& mote_dir) {
 
 void use_pkg_config(const std::string& program, const std::string& pc_dir) {
   const std::string flags = "$(PKG_CONFIG_PATH=" + pc_dir + " pkg-config --cflags --libs mote)";
-  Ran built = run(MOTE_CXX " " MOTE_SOURCE_DIR "/test/consumer/main.cpp -o " + program + " " +
-                  flags);
+  Ran built =
+      run(MOTE_CXX " " MOTE_SOURCE_DIR "/test/consumer/main.cpp -o " + program + " " + flags);
   REQUIRE_MESSAGE(built.status == 0, built.output);
   check_consumer(program);
 }
@@ -126,7 +126,8 @@ TEST_SUITE("package") {
   TEST_CASE("jit: an argument that cannot be walked does not compile, and the compiler says why") {
     Folder folder;
     auto compiled = [&](const std::string& use) {
-      std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\nstruct Plain {};\n" << use << "\n";
+      std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\nstruct Plain {};\n"
+                                        << use << "\n";
       return run(MOTE_CXX " -std=c++20 -fsyntax-only -I" MOTE_SOURCE_DIR "/include " +
                  (folder / "use.cpp"));
     };
