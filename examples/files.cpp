@@ -28,7 +28,7 @@ int main() {
   eval(other);
   Tensor before = (net(x) - other(x)).abs().amax();
   std::printf("difference before %.3f", before.item<float>());
-  load_state_dict(other, load(path));  // mapped; each tensor is copied once, when it is used
+  load_state_dict(other, load(path));  // mapped; each tensor is copied once
   Tensor after = (net(x) - other(x)).abs().amax();
   std::printf(", after %.3f\n", after.item<float>());
   std::filesystem::remove(path);

@@ -245,7 +245,8 @@ struct World {
     std::vector<Tensor> out = kept;
     for (auto* list : {&state, &views, &params, &arguments, &leaves})
       out.insert(out.end(), list->begin(), list->end());
-    for (const Tensor& t : {base, lazy, lazy_of_leaf, row, parts[0].scale, parts[1].scale, rand({2})})
+    for (const Tensor& t :
+         {base, lazy, lazy_of_leaf, row, parts[0].scale, parts[1].scale, rand({2})})
       out.push_back(t);
     for (auto* list : {&opt->params, &leaves})
       for (const Tensor& p : *list)
@@ -314,7 +315,8 @@ struct Tally {
 
 // Few bodies and many callers: most kernels are found in the caches.
 void compare(uint64_t seed, uint64_t body_seed, Tally& tally) {
-  Outcome plain = run_program(seed, body_seed, false), captured = run_program(seed, body_seed, true);
+  Outcome plain = run_program(seed, body_seed, false),
+          captured = run_program(seed, body_seed, true);
   ++tally.programs;
   tally.replays += kCalls - captured.calls;
   INFO("seed ", seed, ", body ", body_seed);

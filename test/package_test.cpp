@@ -127,7 +127,8 @@ TEST_SUITE("package") {
   TEST_CASE("jit: an argument that cannot be walked does not compile, and the compiler says why") {
     Folder folder;
     auto compiled = [&](const std::string& use) {
-      std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\nstruct Plain {};\n" << use << "\n";
+      std::ofstream(folder / "use.cpp") << "#include <mote/jit.h>\nstruct Plain {};\n"
+                                        << use << "\n";
       return run(MOTE_CXX " -std=c++20 -fsyntax-only -I" MOTE_SOURCE_DIR "/include " +
                  (folder / "use.cpp"));
     };

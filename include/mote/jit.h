@@ -10,39 +10,48 @@
 //   for (...) total += step(images, labels);
 //
 // Call 1 runs f. Call 2 runs f and records every kernel. From call 3 on the recorded list runs and
-// f is not called: what it does besides tensor work happens twice, and numbers and switches it
-// reads are those of call 2. Every call ends with what f returned, wrote and left as gradients in
-// memory.
+// f is not called: what it does besides tensor work does not happen, and numbers and switches it
+// reads are those of call 2. A jit gives the bits that f gives: JIT=0, which calls f every time,
+// changes nothing. To that end every call, in all modes, begins and ends alike:
+//   * What this thread has left pending (writes, gradients of backward()) is finished first, then
+//     the arguments are realized. So gradients do not flow through an argument to what it was
+//     computed from. A tensor from outside that f reads while it is pending is realized then,
+//     unless it depends on a marked leaf.
+//   * At the end what f returned, wrote and left as gradients is in memory.
 //
 // Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
-// MOTE_FIELDS line, vectors, maps, optionals, tuples of these. Anything else (an int, a float) is a
+// MOTE_FIELDS line, vectors, maps, optionals, tuples of these. A number (an int, a float) is a
 // compile error, for its value would be baked into the list.
-//   * Arguments are replaced by position. They are realized first if need be; a view that
-//     is not the whole of its tensor in order is copied, and writing to it is an error, in the
-//     capture and in a replay. Their shape, dtype, device, marks (requires_grad_), number and
-//     aliasing must be those of the capture: an error names the argument. Bound variables, also
-//     those in the shapes of arguments, may change their value. A variable that f binds itself is
-//     an error.
+//   * Arguments are replaced by position. Their shape, dtype, device, marks (requires_grad_) and
+//     number must be those of the capture: an error names the argument. Bound variables, also those
+//     in the shapes of arguments, may change their value. A variable that f binds itself is an
+//     error.
+//   * An argument that is a view of a part of a tensor (or of all of it in another order) is copied
+//     first. f sees the copy as a tensor of its own until it, or what it is a view of, is written;
+//     from then on f sees the view. A result that is a view of such a copy is a copy.
 //   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its
 //     state, read and written where they are. Change them with assign() and the like, also between
 //     calls.
 //     Putting another tensor in the place of one that f reads (w = w + x) is an error once no other
-//     handle and no pending graph from outside f holds the old one: in the capture, or in the next
-//     replay; until then it goes unseen. Tensors that f makes of host values (from_data) would be
-//     the same in every replay: an error. A lazy tensor made outside is computed anew in every
-//     replay; realize() it first to have it computed once.
+//     handle holds the old one: in the capture, or in the next replay; until then it goes unseen.
+//     Tensors that f makes of host values (from_data) would be the same in every replay: an error.
 //   * Results are safe to keep: a replay writes to other memory while something holds an earlier
-//     one. A result that is an argument, a state tensor or a view of one is that again (of a view
-//     that was copied: a copy).
-//   * Gradients that f reads, adds to, drops or leaves are those its leaves have at each call. It
-//     must be called with gradients where it was captured with some, or without; one that backward
-//     adds to may be missing.
+//     one. A result that is an argument, a state tensor or a view of one is that again.
+//   * Gradients that f reads, adds to, drops or leaves are those its leaves have at each call.
 //   * Other new tensors that f leaves behind (in a variable it captured) keep the values of call 2.
+//
+// A list holds for one situation: which of the arguments, the state and the gradients share memory,
+// which arguments are views of a part, which leaves have a gradient, which tensors are marked,
+// whether the modules that f called are training, and the autocast scope. In any other situation f is called, the second
+// time it is captured too, and the lists of the last four situations are kept. f is also called
+// once more when an argument is another tensor than in the capture and the earlier one is still in
+// use: only then can be seen whether f uses the earlier one itself. DEBUG=1 says why f is called.
+//
 // Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is
 // an error in the capture: return the tensor, read it outside.
-// An error in f, or in the capture, leaves the function as after call 1; reset() as before it.
-// Flags that change generated code count as they were in the capture. f runs in every call with
-// JIT=0, and where a device interprets graphs (there with the checks of a capture).
+// An error in f, or in the capture, leaves the function as it was before the call; reset() as
+// before call 1. Flags that change generated code count as they were in the capture. f runs in
+// every call with JIT=0, and where a device interprets graphs (there with the checks of a capture).
 // A jit called inside another one's f is part of it, as if its function had been called; one that
 // calls itself is an error. Calls from several threads run one after another; threads that nest two
 // jits in opposite orders wait for each other forever, as with any two locks.
@@ -69,7 +78,7 @@ class JitBase {
   JitBase(const JitBase&) = delete;
   JitBase(JitBase&& other) noexcept : core_(other.core_) { other.core_ = nullptr; }
   void reset(Loc = Loc::current());           // forget the capture: the next call is call 1
-  bool captured(Loc = Loc::current()) const;  // the next call replays
+  bool captured(Loc = Loc::current()) const;  // there is a list
   // Buffers read before they are written, but for arguments, in the order of first use. Empty until
   // captured. Names are looked for among the tensors given.
   std::vector<JitState> state(const std::vector<NamedTensor>& names = {},
@@ -118,10 +127,8 @@ class JitCall {
   void operator()(const std::string& path, const Tensor& t);  // an argument or a result found
   void operator()(const std::string& path, const Sym& s);
   template <class Module>
-    requires requires(const Module& m) { static_cast<bool>(m.training); }
-  void operator()(const std::string& path, const Module& m) {
-    note_switch(path, m.training);
-  }
+  requires requires(const Module& m) { static_cast<bool>(m.training); }
+  void operator()(const std::string& path, const Module& m) { note_switch(path, m.training); }
   Mode start();              // all arguments are known; Replay: the list has run
   bool finish();             // f returned, its results are known; true: keep its form
   void keep(JitForm* form);  // takes it over
@@ -159,8 +166,7 @@ class Jit : public JitBase {
   }
   // With more arguments errors name this line; call(Loc::current(), a, b, ...) names another.
   template <class... Args>
-    requires(sizeof...(Args) > 4)
-  auto operator()(Args&&... args) {
+  requires(sizeof...(Args) > 4) auto operator()(Args&&... args) {
     return call(Loc::current(), std::forward<Args>(args)...);
   }
 

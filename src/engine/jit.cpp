@@ -147,15 +147,16 @@ void JitCore::capture(Recording recording) {
     bool pinned = recorder->views_were_written();
     for (size_t i = 0; i < placed.storages.size(); ++i)
       pinned |= placed.pieces[i].defined() && !placed.storages[i];
-    Situation situation{std::move(recording), recorder->take_switches(), recorder->take_graphs(),
-                        plain_switches_changed(), autocast_dtype(), pinned};
+    Situation situation{
+        std::move(recording), recorder->take_switches(), {}, plain_switches_changed(), autocast_dtype(),
+        pinned};
+    for (const Tensor& t : recorder->graphs()) situation.graphs.emplace_back(t);
     auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,
                                              std::move(situation));
     recorder.reset();
     list->check_held();
     if (before) list->compare(*before);
-    std::erase_if(captures,
-                  [&](const Captured& c) { return list->compare(c.list->recording()); });
+    std::erase_if(captures, [&](const Captured& c) { return list->compare(c.list->recording()); });
     if (captures.size() == kCaptures) captures.erase(captures.begin());
     captures.push_back({std::move(list), nullptr});
   }

@@ -65,7 +65,8 @@ TEST_SUITE("jit") {
       s.mul_(2);
       return v + 1;
     });
-    for (float i = 2; i < 100; i *= 2) CHECK(values(f(s(Slice(0, 2)))) == Floats32{i + 1, 2 * i + 1});
+    for (float i = 2; i < 100; i *= 2)
+      CHECK(values(f(s(Slice(0, 2)))) == Floats32{i + 1, 2 * i + 1});
     CHECK(values(f(o)) == Floats32{9, 10});
     auto g = jit([&](const Tensor& v) {
       s.assign(s * 0 + 1);

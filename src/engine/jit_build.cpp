@@ -248,7 +248,8 @@ void ReplayBuilder::find_gradients() {
     auto role = gradient_of_.find(s);
     const bool is_it = role != gradient_of_.end() && role->second == k;
     const int from = argument_under(arguments_, g.leaf);
-    to_.gradients_.push_back({from < 0 ? g.leaf : Tensor(), from, g.first, g.before.defined(),
+    to_.gradients_.push_back({from < 0 ? KnownTensor(g.leaf) : KnownTensor(), from, g.first,
+                              g.before.defined(),
                               is_it && g.leaf.impl()->grad.impl() == g.before.impl()});
     if (auto given = argument_of_.find(s); given != argument_of_.end())
       to_.gradients_.back().given = given->second;
@@ -269,8 +270,8 @@ void ReplayBuilder::add_states() {
     if (!is_temporary(s)) continue;
     if (r.fresh && !r.from_host) continue;
     const int at = state_index(s);
-    const Tensor& owner = to_.states_[static_cast<size_t>(at)].owner;
-    if (r.from_host && !(owner.defined() && owner.impl()->refs.load() > 1)) refuse_host_values(s);
+    const KnownTensor& owner = to_.states_[static_cast<size_t>(at)].owner;
+    if (r.from_host && !(owner.defined() && owner.held_elsewhere())) refuse_host_values(s);
   }
 }
 
@@ -375,9 +376,9 @@ void ReplayBuilder::make_list(const Values& values) {
 Replayable::Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
                        const PlacedArguments& placed, const Walked& results, Situation situation)
     : situation_(std::move(situation)), argument_switches_(arguments.switches) {
-  for (const NamedTensor& a : arguments.tensors) was_.push_back(a.tensor);
+  for (const NamedTensor& a : arguments.tensors) was_.emplace_back(a.tensor);
   for (const RecordedGradient& g : recorder.gradients())
-    was_.push_back(g.first == Recorder::Drop ? Tensor() : g.before);
+    was_.emplace_back(g.first == Recorder::Drop ? Tensor() : g.before);
   for (const Storage* s : placed.storages)
     same_as_.push_back(
         static_cast<size_t>(std::ranges::find(placed.storages, s) - placed.storages.begin()));

@@ -42,8 +42,8 @@ std::string Replayable::changed_aliases(const Walked& arguments,
     if (is_view != static_cast<bool>(situation_.recording.places[i].chain))
       return text(name(i), is_view ? " is a view of a part of a tensor" : " is a whole tensor");
     Storage* s = placed.storages[i];
-    auto first = static_cast<size_t>(std::ranges::find(placed.storages, s) -
-                                     placed.storages.begin());
+    auto first =
+        static_cast<size_t>(std::ranges::find(placed.storages, s) - placed.storages.begin());
     const size_t then = same_as_[i];
     if (first < then) return text(name(i), " has the memory of ", name(first));
     if (first > then) return text(name(i), " no longer has the memory of ", name(then));
@@ -67,9 +67,11 @@ std::string Replayable::changed_gradient(const Walked& arguments,
     if (!s) continue;
     if (state_of_.count(s)) return "a gradient is a tensor that the function uses itself";
     auto at = std::ranges::find(placed.storages, s);
-    const int given = at == placed.storages.end() ? -1 : static_cast<int>(at - placed.storages.begin());
+    const int given =
+        at == placed.storages.end() ? -1 : static_cast<int>(at - placed.storages.begin());
     if (given != g.given)
-      return text("argument ", arguments.tensors[static_cast<size_t>(std::max(given, g.given))].name,
+      return text("argument ",
+                  arguments.tensors[static_cast<size_t>(std::max(given, g.given))].name,
                   " is the gradient of a parameter, or was it");
   }
   return "";
@@ -112,14 +114,14 @@ std::string Replayable::written_view(const Walked& arguments, const PlacedArgume
 
 // Is it known that the function follows what stands in this position?
 bool Replayable::follows(size_t position) {
-  Tensor& was = was_[position];
+  KnownTensor& was = was_[position];
   if (!was.defined()) return true;
-  auto is_held = [](const TensorImpl& impl) {
-    return impl.refs.load(std::memory_order_acquire) > 1 ||
-           (!impl.base.defined() && !is_sole_reader(impl));
-  };
+  // A view in another shape holds what it is a view of once.
+  const Tensor& root = root_of(was);
+  const bool is_other_shape = root.impl() != was.impl() && is_whole_in_order(was);
   const bool held =
-      is_held(*was.impl()) || (is_whole_in_order(was) && is_held(*root_of(was).impl()));
+      was.held_elsewhere() || (root.impl() == was.impl() && !is_sole_reader(*root.impl())) ||
+      (is_other_shape && (root.impl()->refs.load() > 1 || !is_sole_reader(*root.impl())));
   if (!held) was = {};
   return !held;
 }
@@ -130,8 +132,8 @@ std::optional<Misfit> Replayable::misfit(const Walked& arguments, const PlacedAr
   if (std::string why = changed_switch(arguments); !why.empty()) return Misfit{why};
   if (situation_.pinned && !std::equal(placed.places.begin(), placed.places.end(), then.begin()))
     return Misfit{"an argument shares memory with what the function writes, and is another one"};
-  for (const auto& why : {changed_aliases(arguments, placed), changed_gradient(arguments, placed),
-                          changed_state()})
+  for (const auto& why :
+       {changed_aliases(arguments, placed), changed_gradient(arguments, placed), changed_state()})
     if (!why.empty()) return Misfit{why};
   if (!situation_.pinned)
     if (std::string why = written_view(arguments, placed); !why.empty()) return Misfit{why};

@@ -52,9 +52,8 @@ void find_storages(const Walked& arguments, PlacedArguments& placed) {
 PlacedArguments place_arguments(const Walked& arguments) {
   PlacedArguments out;
   std::vector<Tensor> pending = take_pending();
-  std::erase_if(pending, [](const Tensor& t) {
-    return t.impl()->base.defined() || buffer_under(*t.impl());
-  });
+  std::erase_if(
+      pending, [](const Tensor& t) { return t.impl()->base.defined() || buffer_under(*t.impl()); });
   auto add = [&](const Tensor& t) {
     if (t.defined() && computes(t) && !buffer_under(*root_of(t).impl())) pending.push_back(t);
   };

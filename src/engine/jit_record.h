@@ -143,7 +143,7 @@ class Recorder : public EffectListener, private HandleListener {
   // A tensor from outside got memory of its own: the next call reads that.
   bool moves() const { return moves_; }
   // Values from outside that were read as a graph, because gradients flow through it.
-  std::vector<Tensor> take_graphs() { return std::move(graphs_); }
+  const std::vector<Tensor>& graphs() const { return graphs_; }
   SeenSwitches take_switches() { return std::move(switches_); }
 
   // Not recording while it lives.
@@ -188,8 +188,8 @@ class Recorder : public EffectListener, private HandleListener {
   std::vector<Tensor> graphs_;
   uint64_t first_id_;
   std::unordered_set<uint64_t> not_fresh_;  // storages made since, of tensors from outside
-  TensorSet made_, read_;            // tensors; read: those made before
-  const Shape* replaced_ = nullptr;  // of one that was read and is gone
+  TensorSet made_, read_;                   // tensors; read: those made before
+  const Shape* replaced_ = nullptr;         // of one that was read and is gone
   std::vector<StorageRef> written_;
   std::unordered_set<const Storage*> written_set_;
   std::vector<RecordedGradient> gradients_;

@@ -1,6 +1,7 @@
 #include "engine/jit_replay.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/error.h"
 #include "engine/realize.h"
@@ -45,12 +46,44 @@ std::string size_text(const Storage& s) {
 
 }  // namespace
 
+// ---- handles of lists
+
+namespace {
+
+struct Known {
+  std::mutex mutex;
+  std::unordered_map<const TensorImpl*, uint32_t> handles;
+};
+Known& known() {
+  static auto* k = new Known;
+  return *k;
+}
+
+}  // namespace
+
+KnownTensor::KnownTensor(Tensor t) : tensor_(std::move(t)) {
+  if (!tensor_.defined()) return;
+  std::lock_guard lock(known().mutex);
+  ++known().handles[tensor_.impl()];
+}
+
+KnownTensor::~KnownTensor() {
+  if (!tensor_.defined()) return;
+  std::lock_guard lock(known().mutex);
+  auto it = known().handles.find(tensor_.impl());
+  if (--it->second == 0) known().handles.erase(it);
+}
+
+bool KnownTensor::held_elsewhere() const {
+  std::lock_guard lock(known().mutex);
+  return tensor_.impl()->refs.load(std::memory_order_acquire) > known().handles.at(tensor_.impl());
+}
+
 // ---- what must hold
 
 void Replayable::check_held() const {
   for (const State& s : states_)
-    if (s.read_first && s.owner.defined() &&
-        s.owner.impl()->refs.load(std::memory_order_relaxed) == 1)
+    if (s.read_first && s.owner.defined() && !s.owner.held_elsewhere())
       refuse_replaced(size_text(*s.storage));
 }
 
@@ -223,10 +256,12 @@ std::vector<JitState> Replayable::state(const std::vector<NamedTensor>& names) c
     if (s.read_first)
       out.push_back({name_of(s.owner, ""), s.owner, shape_found(s.owner, s.storage->count),
                      s.storage->dtype, device_name(s.storage->device), s.written});
-  for (const Gradient& g : gradients_)
-    if (g.param >= 0 && g.leaf.defined())
-      out.push_back({name_of(g.leaf, ".grad"), g.leaf.impl()->grad, shape_of(g.leaf).sizes(),
-                     g.leaf.dtype(), g.leaf.device(), g.written});
+  for (const Gradient& g : gradients_) {
+    if (g.param < 0 || !g.leaf.defined()) continue;
+    const Tensor& leaf = g.leaf;
+    out.push_back({name_of(leaf, ".grad"), leaf.impl()->grad, shape_of(leaf).sizes(), leaf.dtype(),
+                   leaf.device(), g.written});
+  }
   return out;
 }
 

@@ -30,6 +30,27 @@
 
 namespace mote {
 
+// A handle that a list holds on a tensor that is not its own. It does not count as somebody's:
+// lists of all functions know of each other's.
+class KnownTensor {
+ public:
+  KnownTensor() = default;
+  KnownTensor(Tensor t);
+  KnownTensor(KnownTensor&& o) noexcept : tensor_(std::move(o.tensor_)) { o.tensor_ = {}; }
+  KnownTensor& operator=(KnownTensor&& o) noexcept {
+    std::swap(tensor_, o.tensor_);
+    return *this;
+  }
+  ~KnownTensor();
+  bool defined() const { return tensor_.defined(); }
+  TensorImpl* impl() const { return tensor_.impl(); }
+  operator const Tensor&() const { return tensor_; }
+  bool held_elsewhere() const;  // by something that may use it
+
+ private:
+  Tensor tensor_;
+};
+
 // The memory of a call's arguments, and of gradients that were there before it.
 struct Roles {
   std::unordered_map<const Storage*, int> argument_of, gradient_of;
@@ -50,10 +71,10 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
 struct Situation {
   Recording recording;
   SeenSwitches switches;
-  std::vector<Tensor> graphs;  // that were pending
-  uint64_t plain_switches;  // plain_switches_changed()
-  DType autocast;           // autocast_dtype()
-  bool pinned;              // the list holds for its own arguments only
+  std::vector<KnownTensor> graphs;  // that were pending
+  uint64_t plain_switches;          // plain_switches_changed()
+  DType autocast;                   // autocast_dtype()
+  bool pinned;                      // the list holds for its own arguments only
 };
 
 // Why a list does not hold.
@@ -89,9 +110,9 @@ class Replayable {
  private:
   struct State {
     StorageRef storage;
-    Tensor owner;   // undefined: no tensor's own, so that nothing writes it
-    uint32_t left;  // Storage::left in the capture
-    bool marked;    // Storage::requires_grad in the capture
+    KnownTensor owner;  // undefined: no tensor's own, so that nothing writes it
+    uint32_t left;      // Storage::left in the capture
+    bool marked;        // Storage::requires_grad in the capture
     bool written = false, read_first = false;
   };
   struct Output {
@@ -119,7 +140,7 @@ class Replayable {
     std::vector<int64_t> strides = {};
   };
   struct Gradient {
-    Tensor leaf;       // undefined: an argument, or the tensor under it
+    KnownTensor leaf;  // undefined: an argument, or the tensor under it
     int argument;      // which
     EffectListener::Use first;
     bool was_there, stays;  // stays: it is the same tensor afterwards
@@ -160,8 +181,8 @@ class Replayable {
 
   Situation situation_;
   std::vector<std::pair<std::string, bool>> argument_switches_;
-  std::vector<Tensor> was_;    // arguments, then gradients, of the capture; undefined: followed
-  std::vector<size_t> same_as_;  // by argument: the first with the same memory
+  std::vector<KnownTensor> was_;  // arguments, then gradients, of the capture; undefined: followed
+  std::vector<size_t> same_as_;   // by argument: the first with the same memory
   std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;
   std::vector<State> states_;  // in the order of first use

@@ -424,9 +424,9 @@ Tensor unchanged(const Tensor& t) {
 void look_through(TensorImpl& view, const Tensor& base, const Ref& chain) {
   Ref now = node_of(view);
   Dim count(chain->shape->count());
-  Ref through = chain->shape->symbolic
-                    ? replay(view.chain, placeholder(view.base), chain)
-                    : replay(view.chain, param_under(view.chain), prim::reshape(chain, {&count, 1}));
+  Ref through = chain->shape->symbolic ? replay(view.chain, placeholder(view.base), chain)
+                                       : replay(view.chain, param_under(view.chain),
+                                                prim::reshape(chain, {&count, 1}));
   std::optional<std::vector<int64_t>> strides{std::in_place};
   if (is_numeric(through)) strides = even_strides(through);
   view.base = {}, view.chain = {}, view.strides = {};
