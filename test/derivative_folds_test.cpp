@@ -156,8 +156,10 @@ Values special_rows(Points& points, size_t rows, double lo, double hi) {
   return out;
 }
 
-// The reciprocal is beyond the range, and so may be second derivatives and their parts.
+// The reciprocal is beyond the range, and so may be second derivatives and their parts. In f16,
+// whose range is small, any.
 bool is_tiny(double v, DType dtype) {
+  if (dtype == DType::f16) return true;
   return v != 0 && std::fabs(v) < (dtype == DType::f64 ? 1e-306 : 1e-37);
 }
 

@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <set>
 #include <string_view>
 
+#include "derivative_points.h"
 #include "ops_table.h"
 #include "test_paths.h"
 
@@ -22,8 +22,6 @@ using namespace mote;
 using namespace mote::test;
 
 namespace {
-
-using Values = std::vector<double>;
 
 // Where mote differs from PyTorch on purpose: cases by the start of their names and their kinds of
 // values ("": all). Of `orders` 1 and 2 are the derivatives' orders, 3 both.
@@ -255,15 +253,8 @@ void run(const std::string& device, DType floats, double share, uint64_t seed) {
           totals.cases, " cases agree, ", totals.points, " derivatives");
 }
 
-uint64_t fresh_seed() {
-  const char* given = std::getenv("MOTE_TEST_SEED");
-  if (given) return std::strtoull(given, nullptr, 10);
-  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) %
-         100000;
-}
-
 TEST_CASE("derivative goldens: a sample at special points agrees with PyTorch") {
-  const uint64_t seed = fresh_seed();
+  const uint64_t seed = point_seed();
   run("CPU", DType::f64, 0.02, seed);
   run("CPU", DType::f32, 0.01, seed);
   run("INTERP", DType::f64, 0.06, seed);

@@ -36,7 +36,7 @@ Slopes pow_slopes(Real x, Real y) {
   Real p = std::pow(x, y), l = std::log(x);
   Slopes s{times(y, std::pow(x, y - 1)), p * l, unknown, unknown, unknown};
   if (x == 0) s.y = y >= 0 ? 0 : unknown;
-  if (x <= 0) return s;
+  if (x <= 0 || p > 1e306L) return s;  // or the value itself is beyond the range
   s.xx = times(y * (y - 1), std::pow(x, y - 2));
   s.xy = std::pow(x, y - 1) * (1 + y * l);
   s.yy = p * l * l;

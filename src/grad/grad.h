@@ -5,7 +5,8 @@
 // value as its source (graphs merge them, so uses of the two cannot be told apart).
 // A marked leaf is a Buffer, or an After over it, whose Storage has requires_grad: no walk looks
 // below it, whatever was assigned to it.
-// A value crosses neither Detach, integers, comparisons nor bit casts.
+// A value crosses neither Detach, integers, comparisons nor bit casts. The operands of a Given get
+// what its row says (tensor/given.h); what computes its value gets nothing.
 #pragma once
 #include <span>
 #include <utility>

@@ -76,13 +76,13 @@ Tensor atan2_row(const Step& s) {
 Tensor binary_cross_entropy_row(const Step& s) {
   const Tensor &p = s.x[0], &target = s.x[1], &least = s.x[2];
   if (s.i == 0) return s.g * ((p - target) / (p * (1 - p)).clamp_min(least));
-  auto logarithm = [](const Tensor& x) {
-    return given(Given::CutLog, x.log().clamp_min(-100), {x});
+  auto logarithm = [&](const Tensor& x) {
+    return given(Given::CutLog, x.log().clamp_min(-100), {x, least});
   };
   return s.g * (logarithm(1 - p) - logarithm(p));
 }
 
-Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(1e-12); }
+Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(s.x[1]); }
 
 Tensor cosh_row(const Step& s) { return s.g * s.x[0].sinh(); }
 Tensor sinh_row(const Step& s) { return s.g * s.x[0].cosh(); }

@@ -185,8 +185,9 @@ Tensor Tensor::kl_div(const Tensor& target, Reduction reduction, bool log_target
   if (Recast as{call})
     return as(*this).kl_div(as(target), reduction, log_target, batch_mean, where);
   expect_alike(*this, target);
-  Tensor losses =
-      log_target ? target.exp() * (target - *this) : target.xlogy(target) - target * *this;
+  const DType d = result_type(*this, target), wide = accumulator(float_dtype(d));
+  Tensor x = to(wide), t = target.to(wide);
+  Tensor losses = (log_target ? t.exp() * (t - x) : t.xlogy(t) - t * x).to(float_dtype(d));
   if (batch_mean) return losses.sum() / (dim() ? size(0) : 1);
   return reduced(losses, reduction);
 }
