@@ -290,7 +290,7 @@ TEST_SUITE("environment") {
     const std::string threads = "MOTE_SPEC=0 MOTE_THREADS=4";
     MESSAGE(results_of(
         run_self(threads, "in a child: the host in every floating-point environment")));
-    MESSAGE(results_of(run_self(threads + " TEST_STRIDE=61",
+    MESSAGE(results_of(run_self(threads + " TEST_STRIDE=23",
                                 "in a child: ops in every floating-point environment")));
   }
 }
