@@ -150,11 +150,16 @@ struct FloatMode {
   bool flush;
   bool traps;
 };
+// clang-format off
 constexpr FloatMode float_modes[] = {
-    {"up", FE_UPWARD, false, false},          {"down", FE_DOWNWARD, false, false},
-    {"to zero", FE_TOWARDZERO, false, false}, {"flush", FE_TONEAREST, true, false},
-    {"down and flush", FE_DOWNWARD, true, false}, {"traps", FE_TONEAREST, false, true},
+    {"up",             FE_UPWARD,     false, false},
+    {"down",           FE_DOWNWARD,   false, false},
+    {"to zero",        FE_TOWARDZERO, false, false},
+    {"flush",          FE_TONEAREST,  true,  false},
+    {"down and flush", FE_DOWNWARD,   true,  false},
+    {"traps",          FE_TONEAREST,  false, true },
 };
+// clang-format on
 
 class InMode {
  public:
@@ -228,7 +233,8 @@ TEST_CASE("in a child: ops in every floating-point environment" * doctest::skip(
         InMode odd(mode);
         const std::string got = bytes_of_case(golden, device);
         ++runs;
-        CHECK_MESSAGE(got == plain, golden.name, " on ", device, " with rounding ", mode.name);
+        const bool same = got == plain;
+        CHECK_MESSAGE(same, golden.name, " on ", std::string(device), ", ", std::string(mode.name));
       }
     }
   }
@@ -261,14 +267,15 @@ TEST_CASE("in a child: the host in every floating-point environment" * doctest::
       adam.zero_grad();
       return loss;
     });
-    for (int i = 0; i < 4; ++i) out += text(" ", bits_of(step(full({4, 20}, 0.1 * (i + 1)))));
+    for (double v : {0.1, 0.2, 0.3, 0.7}) out += text(" ", bits_of(step(full({4, 20}, v))));
     return out;
   };
   const std::string plain = all();
   for (const FloatMode& mode : float_modes) {
     InMode odd(mode);
     const std::string got = all();
-    CHECK_MESSAGE(got == plain, "rounding ", mode.name, ": ", got, " not ", plain);
+    const bool same = got == plain;
+    CHECK_MESSAGE(same, std::string(mode.name), ": ", got, " not ", plain);
   }
   {  // and the caller's own environment is as it was
     InMode odd(float_modes[1]);
@@ -283,7 +290,7 @@ TEST_SUITE("environment") {
     const std::string threads = "MOTE_SPEC=0 MOTE_THREADS=4";
     MESSAGE(results_of(
         run_self(threads, "in a child: the host in every floating-point environment")));
-    MESSAGE(results_of(run_self(threads + " TEST_STRIDE=29",
+    MESSAGE(results_of(run_self(threads + " TEST_STRIDE=23",
                                 "in a child: ops in every floating-point environment")));
   }
 }
@@ -391,7 +398,7 @@ void deep_and_wide() {
   y.sum().backward();
   tell("gradient", hex_text(w.grad().sum().item<double>()));
   Tensor view = arange(Number(24), {.dtype = DType::f32}).reshape({2, 3, 4}).contiguous();
-  for (int i = 0; i < 20'000; ++i) view = view.transpose(0, 2).transpose(0, 2);
+  for (int i = 0; i < 2'000; ++i) view = view.transpose(0, 2).transpose(0, 2);
   tell("views", hex_text(view.sum().item<double>()));
   Tensor image = rand({2, 3, 8, 8});
   nn::Conv2d conv(3, 4, 3);
@@ -400,8 +407,8 @@ void deep_and_wide() {
     FlagScope compiler(Flag::CC, c);
     FlagScope uncached(Flag::CACHE, 0);
     Tensor z = full({37}, 0.25);
-    for (int i = 0; i < 60; ++i) z = z.sin() + z * (i + c);
-    tell("kernel", hex_text(z.sum().item<double>() == z.sum().item<double>() ? 1.0 : 0.0));
+    for (int i = 0; i < (c ? 3 : 60); ++i) z = z.sin() + z * 0.5;
+    tell("kernel", hex_text(z.sum().item<double>()));
   }
 }
 
@@ -410,8 +417,6 @@ void deep_and_wide() {
 TEST_CASE("in a child: graphs on a small stack" * doctest::skip()) {
   manual_seed(5);
   deep_and_wide();
-  manual_seed(5);
-  on_stack(size_t{128} << 10, deep_and_wide);
   manual_seed(5);
   on_stack(size_t{64} << 10, deep_and_wide);
 }
@@ -422,9 +427,9 @@ TEST_SUITE("environment") {
     const std::string results = results_of(run_self("MOTE_SPEC=0 MOTE_THREADS=2",
                                                     "in a child: graphs on a small stack",
                                                     "ulimit -s 256;"));
-    const size_t third = results.size() / 3;
-    CHECK(results.substr(0, third) == results.substr(third, third));
-    CHECK(results.substr(0, third) == results.substr(2 * third));
+    const size_t half = results.size() / 2;
+    CHECK(results.substr(0, half) == results.substr(half));
+    CHECK(results.find("throws") == std::string::npos);
   }
 #endif
 }

@@ -160,7 +160,8 @@ TEST_SUITE("package") {
   }
 
   // Configured only: what would be compiled, and how.
-  TEST_CASE("package: tests are built on request, a release is hardened, an embedded library fast") {
+  TEST_CASE(
+      "package: tests are built on request, a release is hardened, an embedded library fast") {
     Folder folder;
     auto commands = [&](const std::string& source, const std::string& options) {
       const std::string at = folder / "build";
@@ -180,9 +181,10 @@ TEST_SUITE("package") {
     std::istringstream lines(part.output);
     int files = 0;
     for (std::string line; std::getline(lines, line);) {
-      const bool ours = line.find("/src/tensor/core.cpp") != std::string::npos;
-      const bool theirs = line.find("-c " MOTE_SOURCE_DIR "/test/consumer/main.cpp") !=
-                          std::string::npos;
+      const bool ours =
+          line.find("-c " MOTE_SOURCE_DIR "/src/tensor/core.cpp") != std::string::npos;
+      const bool theirs =
+          line.find("-c " MOTE_SOURCE_DIR "/test/consumer/main.cpp") != std::string::npos;
       files += ours || theirs;
       if (ours) CHECK(line.find(" -O2 ") != std::string::npos);
       if (theirs) CHECK(line.find(" -O2 ") == std::string::npos);

@@ -66,8 +66,8 @@ Value parse(const FlagRow& row, const std::string& given) {
 }
 
 // Read from the environment by the launcher and the tests, not by the library.
-constexpr std::string_view other_names[] = {
-    "CMAKE_ARGS", "SOAK", "DRAWS", "FILES_OUT", "PROGRAM_SEED", "PROGRAM_PART"};
+constexpr std::string_view other_names[] = {"CMAKE_ARGS", "SOAK",         "DRAWS",
+                                            "FILES_OUT",  "PROGRAM_SEED", "PROGRAM_PART"};
 
 // A name that nobody reads is a setting that has no effect: say so, once.
 void warn_of_unknown_names() {
@@ -128,8 +128,10 @@ FlagScope::FlagScope(Flag f, std::string value) : flag_(f) {
 }
 FlagScope::~FlagScope() {
   auto i = static_cast<size_t>(flag_);
-  if (was_set_) overrides()[i] = parse(rows()[i], before_);
-  else overrides()[i].reset();
+  if (was_set_)
+    overrides()[i] = parse(rows()[i], before_);
+  else
+    overrides()[i].reset();
 }
 
 struct FlagScopes::Values {

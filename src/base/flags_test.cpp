@@ -18,8 +18,9 @@ Made from `src/base/flags.def` by the test "flags.md: write"; do not edit.
 
 All settings of mote are read from the environment, at first use: `MOTE_DEBUG=2` by every program
 that uses the library, `DEBUG=2` as well by `mote` and the tests. A value that cannot be read is an error that
-says what the flag takes. A `MOTE_` variable that nothing reads is warned of, with the nearest name. Flags that change generated code are part of the key of every cache, so
-switching them back and forth is safe. `mote flags` prints this table: name, default, meaning.
+says what the flag takes. A `MOTE_` variable that nothing reads is warned of, with the nearest name.
+Flags that change generated code are part of the key of every cache, so switching them back and forth
+is safe. `mote flags` prints this table: name, default, meaning.
 
 ```
 )" + flags_help() +

@@ -23,8 +23,8 @@ class LargePages : public std::pmr::memory_resource {
     const int access = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS;
     void* p = mmap(nullptr, size + kPage, access, kind, -1, 0);
     if (p == MAP_FAILED)
-      fail(ErrorKind::Device, text("out of memory: the host has no ", size,
-                                   " bytes left for a table of the graph"));
+      fail(ErrorKind::Device,
+           text("out of memory: the host has no ", size, " bytes left for a table of the graph"));
     char* begin = static_cast<char*>(p);
     const size_t before = (kPage - reinterpret_cast<uintptr_t>(begin) % kPage) % kPage;
     if (before) munmap(begin, before);

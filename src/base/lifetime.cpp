@@ -7,9 +7,7 @@ extern "C" void* __dso_handle;  // NOLINT: the platform's name for the object th
 
 namespace mote {
 
-void at_thread_exit(void (*drop)(void*)) {
-  abi::__cxa_thread_atexit(drop, nullptr, &__dso_handle);
-}
+void at_thread_exit(void (*drop)(void*)) { abi::__cxa_thread_atexit(drop, nullptr, &__dso_handle); }
 
 void keep_loaded() {
   [[maybe_unused]] static void* const kept = [] {

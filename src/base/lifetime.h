@@ -20,7 +20,8 @@ template <class T>
 class PerThread {
  public:
   static T& get() {
-    if (!value_) [[unlikely]] make();
+    if (!value_) [[unlikely]]
+      make();
     return *value_;
   }
   static T* if_made() { return value_; }

@@ -9,6 +9,7 @@ namespace {
 // The longest text, that of the least double with all its digits, has 310 of them before the point.
 template <class... Format>
 std::string written(Format... format) {
+  FloatEnvironment keeps_subnormals;  // to_chars compares with 0
   char out[400];
   const std::to_chars_result end = std::to_chars(out, out + sizeof out, format...);
   if (end.ec == std::errc()) return {out, end.ptr};
@@ -42,12 +43,8 @@ std::string hex_text(uint64_t v, int digits) {
 }
 
 std::string shortest_text(double v) { return written(v); }
-std::string shortest_scientific_text(double v) {
-  return written(v, std::chars_format::scientific);
-}
-std::string shortest_scientific_text(float v) {
-  return written(v, std::chars_format::scientific);
-}
+std::string shortest_scientific_text(double v) { return written(v, std::chars_format::scientific); }
+std::string shortest_scientific_text(float v) { return written(v, std::chars_format::scientific); }
 
 std::string_view take_word(std::string_view& text) {
   constexpr std::string_view spaces = " \t\r\n";

@@ -21,12 +21,19 @@ static std::string printed(const char* format, int digits, double v) {
 
 TEST_CASE("numbers as text are those of printf and read back as strtod reads them") {
   Random random(7);
-  const double special[] = {0.0, -0.0, 1, -1, 0.5, 2.5, 1e6, 1e-300, 5e-324, 1.7e308, INFINITY,
-                            -INFINITY, 0.1, 123456.789, 1e16, 9.999999999e22, 1e22, 4503599627370497.5};
+  const double special[] = {0.0,      -0.0,
+                            1,        -1,
+                            0.5,      2.5,
+                            1e6,      1e-300,
+                            5e-324,   1.7e308,
+                            INFINITY, -INFINITY,
+                            0.1,      123456.789,
+                            1e16,     9.999999999e22,
+                            1e22,     4503599627370497.5};
   for (int i = 0; i < 20'000; ++i) {
     double v = i < static_cast<int>(std::size(special)) ? special[i]
-               : i % 2 ? std::bit_cast<double>(random.bits())
-                       : random.between(-1e6, 1e6);
+               : i % 2                                  ? std::bit_cast<double>(random.bits())
+                                                        : random.between(-1e6, 1e6);
     if (std::isnan(v)) continue;
     const int digits = static_cast<int>(random.below(20));
     REQUIRE(fixed_text(v, digits) == printed("%.*f", digits, v));

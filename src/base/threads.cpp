@@ -1,5 +1,7 @@
 #include "base/threads.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,8 +16,6 @@
 #include "base/cgroup.h"
 #include "base/float_environment.h"
 #include "base/lifetime.h"
-
-#include <pthread.h>
 #ifdef __linux__
 #include <sched.h>
 #endif

@@ -152,7 +152,8 @@ void print_json(const std::vector<Figures>& all) {
         "\"peer_ms\": %s, \"ratio\": %s, \"bar\": %s}%s\n",
         f.row->name.c_str(), value(f.ms, 5).c_str(), value(f.flops / f.ms / 1e6, 3).c_str(),
         value(f.bytes / f.ms / 1e6, 3).c_str(), f.row->peer.c_str(), value(f.peer_ms, 5).c_str(),
-        value(f.ratio(), 4).c_str(), fixed_text(f.row->bar, 2).c_str(), &f == &all.back() ? "" : ",");
+        value(f.ratio(), 4).c_str(), fixed_text(f.row->bar, 2).c_str(),
+        &f == &all.back() ? "" : ",");
   }
   std::printf("]\n");
 }

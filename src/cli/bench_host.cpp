@@ -324,7 +324,8 @@ void print_line(const Result& r) {
                 fixed_text(m.lower_ms, 2).c_str(), fixed_text(m.total_ms(), 2).c_str(),
                 bar(r.row->bar_ms).c_str(), m.kernels,
                 bar(static_cast<double>(r.row->bar_kernels)).c_str(), m.distinct, m.nodes,
-                fixed_text(r.peak_mb, 1).c_str(), bar(r.row->bar_mb).c_str(), r.holds() ? "holds" : "MISSED");
+                fixed_text(r.peak_mb, 1).c_str(), bar(r.row->bar_mb).c_str(),
+                r.holds() ? "holds" : "MISSED");
   }
   std::fflush(stdout);
 }

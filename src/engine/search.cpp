@@ -53,9 +53,8 @@ class Progress {
   void show(const Kernel& kernel, double before, double after, bool last) const {
     const bool terminal = isatty(STDERR_FILENO);
     if (!terminal && (!last || flag(Flag::DEBUG) < 1)) return;
-    std::fprintf(stderr, "%ssearch: kernel %lld/%lld %s %s → %s ms%s",
-                 terminal ? "\r\033[K" : "", static_cast<long long>(number_),
-                 static_cast<long long>(of_), kernel.name.c_str(),
+    std::fprintf(stderr, "%ssearch: kernel %lld/%lld %s %s → %s ms%s", terminal ? "\r\033[K" : "",
+                 static_cast<long long>(number_), static_cast<long long>(of_), kernel.name.c_str(),
                  general_text(before * 1e3, 4).c_str(), general_text(after * 1e3, 4).c_str(),
                  last ? "\n" : "");
   }

@@ -29,9 +29,7 @@ namespace {
 constexpr std::string_view kFirstLine = "mote searched actions 1";
 constexpr size_t kLongestLine = 1 << 16;
 
-std::string hex(uint64_t word) {
-  return hex_text(word, 16);
-}
+std::string hex(uint64_t word) { return hex_text(word, 16); }
 
 using Name = std::pair<std::string, std::string>;  // kernel, device
 struct Table {

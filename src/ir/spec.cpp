@@ -103,7 +103,7 @@ bool all_ranges(std::span<Node* const> src) {
 const OpSet every{};  // no bits: all ops
 
 // clang-format off
-const SpecRule everywhere[] = {
+MOTE_MADE_FIRST const SpecRule everywhere[] = {
     {every, "an op has as many sources as its row says",
      [](UOp u) { return row(u->op).arity < 0 || row(u->op).arity == static_cast<int>(u->nsrc); }},
     {Op::Const, "a Const holds a value of its dtype", representable},
@@ -133,7 +133,7 @@ const SpecRule everywhere[] = {
      }},
 };
 
-const SpecRule tensor_rules[] = {
+MOTE_MADE_FIRST const SpecRule tensor_rules[] = {
     {OpSet{Op::Buffer, Op::Param}, "memory holds no index",
      [](UOp u) { return u->dtype != DType::index && u->dtype != DType::none; }},
     {Op::Iota, "Iota is an index with one size",
@@ -187,7 +187,7 @@ const SpecRule tensor_rules[] = {
      }},
 };
 
-const SpecRule kernel_rules[] = {
+MOTE_MADE_FIRST const SpecRule kernel_rules[] = {
     {Op::Range, "a Range is an index that counts to an index, with a slot below 64 and a role",
      [](UOp u) {
        return u->dtype == DType::index && u->src(0)->dtype == DType::index &&
@@ -267,7 +267,7 @@ bool well_ordered(UOp linear) {
 }
 
 // clang-format off
-const SpecRule program_rules[] = {
+MOTE_MADE_FIRST const SpecRule program_rules[] = {
     {every, "no index is left", [](UOp u) { return u->dtype != DType::index; }},
     {Op::Range, "a Range counts to an integer of its dtype; a tile's extent is a constant",
      [](UOp u) {

@@ -334,8 +334,9 @@ std::string describe(const CpuTarget& target) {
 static std::vector<uint8_t> compile_on_large_stack(std::string_view ir_text,
                                                    const CpuTarget& target, Emit what) {
   if (has_ended)
-    fail(ErrorKind::Device, "[llvm] a new kernel cannot be compiled while the program ends: LLVM is "
-                            "gone, and there is no C compiler; compute it once before");
+    fail(ErrorKind::Device,
+         "[llvm] a new kernel cannot be compiled while the program ends: LLVM is gone, and there "
+         "is no C compiler; compute it once before");
   constexpr size_t enough = size_t{2} << 20;
   std::vector<uint8_t> out;
   with_stack(enough, [&] { out = Compilation(ir_text, target).run(what); });

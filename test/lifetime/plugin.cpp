@@ -4,7 +4,5 @@
 extern "C" double plugin_sum(int n) {
   try {
     return (mote::arange(n).to_float() * 2 + 1).sum().item<double>();
-  } catch (const mote::Error&) {
-    return -1;
-  }
+  } catch (const mote::Error&) { return -1; }
 }
