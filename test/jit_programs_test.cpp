@@ -353,7 +353,7 @@ int scaled(int count) {
 
 TEST_SUITE("jit") {
   TEST_CASE("jit: random functions give the bits of JIT=0, whatever shares memory") {
-    Tally tally = compare_programs(scaled(100), 20);
+    Tally tally = compare_programs(scaled(300), 20);
     CHECK(tally.replays * 5 > tally.programs * kCalls);
     CHECK(tally.refused * 50 <= tally.programs);
   }

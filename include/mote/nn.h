@@ -63,12 +63,13 @@ void note_plain_switch_changed();
 
 template <class Module>
 void train(Module& m, bool training = true) {
-  walk_fields(
-      m, "", [&](const std::string&, auto& part) requires requires { part.training = training; } {
-        if constexpr (std::is_same_v<decltype(part.training), bool>)
-          if (part.training != training) note_plain_switch_changed();
-        part.training = training;
-      });
+  walk_fields(m, "", [&](const std::string&, auto& part) requires requires {
+    part.training = training;
+  } {
+    if constexpr (std::is_same_v<decltype(part.training), bool>)
+      if (part.training != training) note_plain_switch_changed();
+    part.training = training;
+  });
 }
 template <class Module>
 void eval(Module& m) {

@@ -191,11 +191,11 @@ Dim operator%(const Dim& a, const Dim& b);
 Dim smaller(const Dim& a, const Dim& b);
 Dim larger(const Dim& a, const Dim& b);
 Dim product(std::span<const Dim> dims);
-int64_t least(const Dim& d);  // the lower bound; d.size is the upper one
+int64_t least(const Dim& d);   // the lower bound; d.size is the upper one
 // What it is when the program runs: nothing while one of its variables is not bound.
 std::optional<int64_t> value_of(const Dim& d);
 std::string said(const Dim& d);  // for errors: 5, n = 7, n (1 to 10)
-Ref index_node(const Dim& d);    // rank 0
+Ref index_node(const Dim& d);  // rank 0
 Dim to_dim(const Size& s);
 Size to_size(const Dim& d);
 std::vector<Dim> to_dims(const Sizes& s);
