@@ -280,3 +280,13 @@ TEST_SUITE("accuracy") {
     measure<float>("INTERP", count / 10, 4);
   }
 }
+
+TEST_SUITE("soak") {
+  TEST_CASE("functions of f64 and f32 are within their bounds, at many points") {
+    auto count = static_cast<size_t>(500'000 * test_scale());
+    measure<double>("CPU", count, 5);
+    measure<float>("CPU", count, 6);
+    measure<double>("INTERP", count / 50, 7);
+    MESSAGE(count << " points of each of " << std::size(functions) << " functions, twice");
+  }
+}

@@ -2,7 +2,8 @@
 //
 // Copies of a handle are the same tensor: after `b = a`, `b.assign(x)` is seen through `a`. Basic
 // indexing and movement give views, as in PyTorch: writing through one writes the tensor under it,
-// and a view taken earlier sees later writes. Everything else gives a new tensor.
+// and a view taken earlier sees later writes. Everything else gives a new tensor, also where there
+// is nothing to do (x.pow(1), x.pad({0, 0})); only the methods that say so give the tensor itself.
 // Nothing runs until a value is asked for (realize, item, to_vector, printing).
 // Names, defaults and results follow PyTorch. Every call takes the user's place as its last,
 // defaulted argument; errors read "[method] what is wrong (file:line)". A method that is also a
@@ -109,7 +110,7 @@ class Tensor {
   Tensor& operator*=(Operand x) { return mul_(x, x.where); }
   Tensor& operator/=(Operand x) { return div_(x, x.where); }
 
-  // dtype and device.
+  // dtype and device. But for bitcast and clone: this tensor, where it is that already.
   Tensor to(DType dtype, Loc = Loc::current()) const;
   Tensor to(const std::string& device, Loc = Loc::current()) const;
   Tensor to(const char* device, Loc where = Loc::current()) const {

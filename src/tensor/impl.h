@@ -109,8 +109,8 @@ extern Storage* (*storage_part)(Storage& whole, int64_t first, int64_t count);
 // Set by the engine: an error for a device that is unknown or not available here.
 extern void (*open_device)(uint8_t device);
 
-// Opened by every public call: provenance, the life of the size expressions made meanwhile, and what
-// movement gives. A method's result is a new tensor unless its documentation says that it is a
+// Opened by every public call: provenance, the life of the size expressions made meanwhile, and
+// what movement gives. A method's result is a new tensor unless its documentation says that it is a
 // view, so inside a Call movement gives values, and no result of it can share the operand's memory.
 class Call {
  public:

@@ -87,8 +87,9 @@ Tensor half_sum(const Tensor& a, double sign) {
 
 // log(u.high + u.low) for u > 0: k log(2) + log(1 + f), the latter by s = f / (2 + f).
 Sum logarithm(const Sum& u) {
-  Tensor k = u.high.log2().round().detach(), scale = (-k).exp2();
-  Tensor m = u.high * scale, f = m - 1, s = f / (f + 2), z = s * s;
+  Tensor k = u.high.log2().round().detach(), half = (k * 0.5).trunc();
+  auto scaled = [&](const Tensor& x) { return x * (-half).exp2() * (half - k).exp2(); };
+  Tensor m = scaled(u.high), f = m - 1, s = f / (f + 2), z = s * s;
   static const std::vector<double> series = [] {
     std::vector<double> out;
     for (int n = 25; n >= 3; n -= 2) out.push_back(2.0 / n);
@@ -96,7 +97,7 @@ Sum logarithm(const Sum& u) {
   }();
   Sum square = product_of(f, f * 0.5);
   Tensor bend = s * (square.high + z * polynomial(z, series));
-  Tensor small = bend + (k * kLn2Low + u.low * scale / m);
+  Tensor small = bend + (k * kLn2Low + scaled(u.low) / m);
   Sum line = sum_of(k * kLn2High, f), all = sum_of(line.high, -square.high);
   return {all.high, all.low + ((line.low - square.low) + small)};
 }
@@ -247,14 +248,10 @@ Tensor log1p_wide(const Tensor& x) {
 
 Tensor log10_wide(const Tensor& x) {
   if (x.dtype() != DType::f64) return x.log() * std::numbers::log10e;
-  Tensor usual = (x > 0) & x.isfinite(), v = where(usual, x, 1), small = v < 1e-290;
-  Sum l = logarithm({v * where(small, x.full_like(0x1p60), x.ones_like()), v.zeros_like()});
-  Tensor moved = where(small, x.full_like(-60), x.zeros_like());
-  Sum all = sum_of(l.high, moved * kLn2High);
-  Tensor low = all.low + (l.low + moved * kLn2Low);
-  Sum p = product_of(all.high, x.full_like(0x1.bcb7b1526e50ep-2));
-  Tensor y = p.high + (p.low + (low * 0x1.bcb7b1526e50ep-2 + all.high * 0x1.95355baaafad3p-57));
-  return where(usual, y, x.log());
+  Tensor usual = (x > 0) & x.isfinite(), v = where(usual, x, 1);
+  Sum l = logarithm({v, v.zeros_like()}), p = product_of(l.high, x.full_like(0x1.bcb7b1526e50ep-2));
+  Tensor low = l.low * 0x1.bcb7b1526e50ep-2 + l.high * 0x1.95355baaafad3p-57;
+  return where(usual, p.high + (p.low + low), x.log());
 }
 
 // log(a + sqrt(a * a + 1)) = log1p(a + a * a / (1 + sqrt(a * a + 1))).
