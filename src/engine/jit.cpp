@@ -38,6 +38,7 @@ class JitCore {
   std::unique_ptr<ArgumentSpecs> specs;  // once captured; also where graphs are interpreted
   std::vector<Captured> captures;        // the one used last stands last
   std::optional<Recording> before;       // the last call of f, if it was not captured
+  bool proving = false;                  // whether f follows its arguments, by this capture
 
   // Of the call in progress.
   Loc where;
@@ -73,7 +74,7 @@ class JitCore {
 JitCall::Mode JitCore::choose_mode() {
   if (!flag(Flag::JIT) || flag(Flag::CHECK) || !has_run) return JitCall::Run;
   std::string why;
-  bool unproven = false;
+  proving = false;
   for (size_t i = captures.size(); i-- > 0;) {
     std::optional<Misfit> misfit = captures[i].list->misfit(arguments, placed);
     if (!misfit) {
@@ -81,12 +82,12 @@ JitCall::Mode JitCore::choose_mode() {
                   captures.begin() + static_cast<std::ptrdiff_t>(i) + 1, captures.end());
       return JitCall::Replay;
     }
-    unproven |= misfit->unproven;
+    proving |= misfit->unproven;
     if (why.empty()) why = misfit->why;
   }
   if (!why.empty() && flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "jit: calls the function: %s\n", why.c_str());
-  return captures.empty() || unproven || ran_anew ? JitCall::Capture : JitCall::Run;
+  return captures.empty() || proving || ran_anew ? JitCall::Capture : JitCall::Run;
 }
 
 void JitCore::begin() {
