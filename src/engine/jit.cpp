@@ -154,7 +154,8 @@ void JitCore::capture(Recording recording) {
     recorder.reset();
     list->check_held();
     if (before) list->compare(*before);
-    std::erase_if(captures, [&](const Captured& c) { return list->compare(c.list->recording()); });
+    std::erase_if(captures,
+                  [&](const Captured& c) { return list->compare(c.list->recording()) && proving; });
     if (captures.size() == kCaptures) captures.erase(captures.begin());
     captures.push_back({std::move(list), nullptr});
   }

@@ -253,6 +253,21 @@ TEST_SUITE("jit") {
     }
   }
 
+  TEST_CASE("jit: a switch that changes no kernel does not have the function called forever") {
+    nn::Dropout drop{0};
+    Tensor x = row({1, 2});
+    int calls = 0;
+    auto f = jit([&](const Tensor& v) {
+      ++calls;
+      return drop(v) + 1;
+    });
+    for (int i = 0; i < 12; ++i) {
+      drop.training = i % 2;
+      CHECK(values(f(x)) == Floats32{2, 3});
+    }
+    CHECK(calls <= 4);
+  }
+
   TEST_CASE("jit: a copy of a switch is a switch of its own") {
     nn::Dropout a, b = a;
     a.training = false;
