@@ -40,6 +40,7 @@ class JitCore {
   std::unique_ptr<ArgumentSpecs> specs;  // once captured; also where graphs are interpreted
   std::vector<Captured> captures;        // the one used last stands last
   std::optional<Recording> before;       // the last call of f, if it was not captured
+  bool proving = false;                  // whether f follows its arguments, by this capture
 
   // Of the call in progress.
   Loc where;
@@ -75,7 +76,7 @@ class JitCore {
 JitCall::Mode JitCore::choose_mode() {
   if (!flag(Flag::JIT) || !has_run) return JitCall::Run;
   std::string why;
-  bool unproven = false;
+  proving = false;
   for (size_t i = captures.size(); i-- > 0;) {
     std::optional<Misfit> misfit = captures[i].list->misfit(arguments, placed);
     if (!misfit) {
@@ -83,12 +84,12 @@ JitCall::Mode JitCore::choose_mode() {
                   captures.begin() + static_cast<std::ptrdiff_t>(i) + 1, captures.end());
       return JitCall::Replay;
     }
-    unproven |= misfit->unproven;
+    proving |= misfit->unproven;
     if (why.empty()) why = misfit->why;
   }
   if (!why.empty() && flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "jit: calls the function: %s\n", why.c_str());
-  return captures.empty() || unproven || ran_anew ? JitCall::Capture : JitCall::Run;
+  return captures.empty() || proving || ran_anew ? JitCall::Capture : JitCall::Run;
 }
 
 void JitCore::begin() {
@@ -156,7 +157,8 @@ void JitCore::capture(Recording recording) {
     recorder.reset();
     list->check_held();
     if (before) list->compare(*before);
-    std::erase_if(captures, [&](const Captured& c) { return list->compare(c.list->recording()); });
+    std::erase_if(captures,
+                  [&](const Captured& c) { return list->compare(c.list->recording()) && proving; });
     if (captures.size() == kCaptures) captures.erase(captures.begin());
     captures.push_back({std::move(list), nullptr});
   }

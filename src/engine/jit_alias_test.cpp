@@ -9,6 +9,7 @@
 
 #include "base/flags.h"
 #include "tensor/impl.h"
+#include "test/error_of.h"
 
 using namespace mote;
 
@@ -252,6 +253,21 @@ TEST_SUITE("jit") {
     }
   }
 
+  TEST_CASE("jit: a switch that changes no kernel does not have the function called forever") {
+    nn::Dropout drop{0};
+    Tensor x = row({1, 2});
+    int calls = 0;
+    auto f = jit([&](const Tensor& v) {
+      ++calls;
+      return drop(v) + 1;
+    });
+    for (int i = 0; i < 12; ++i) {
+      drop.training = i % 2;
+      CHECK(values(f(x)) == Floats32{2, 3});
+    }
+    CHECK(calls <= 4);
+  }
+
   TEST_CASE("jit: a copy of a switch is a switch of its own") {
     nn::Dropout a, b = a;
     a.training = false;
@@ -277,6 +293,23 @@ TEST_SUITE("jit") {
       }
       return out;
     });
+  }
+
+  TEST_CASE("jit: a tensor put in the place of another is noticed, whoever has captured it") {
+    Tensor w = row({1, 2}), x = row({1, 1});
+    nn::Dropout drop{0.5};
+    auto f = jit([&](const Tensor& v) { return drop(v * w); });
+    auto g = jit([&](const Tensor& v) { return v + w; });
+    for (int i = 0; i < 6; ++i) {  // two lists of f, one of g
+      drop.training = i % 2;
+      f(x), g(x);
+    }
+    w = row({5, 5});
+    const std::string replaced = "nothing else holds a tensor that the function reads";
+    CHECK(error_of([&] { f(x); }).find(replaced) != std::string::npos);
+    CHECK(error_of([&] { g(x); }).find(replaced) != std::string::npos);
+    g.reset();
+    for (int i = 0; i < 3; ++i) CHECK(values(g(x)) == Floats32{6, 6});
   }
 
   TEST_CASE("jit: many situations, more than are remembered") {

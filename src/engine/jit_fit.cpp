@@ -78,9 +78,11 @@ std::string Replayable::changed_gradient(const Walked& arguments,
 }
 
 std::string Replayable::changed_state() const {
-  for (const Tensor& t : situation_.graphs)
+  for (const Tensor& t : situation_.graphs) {
+    node_of(t);  // finds what others have realized
     if (t.impl()->base.defined() || buffer_under(*t.impl()))
       return "a tensor that was pending is in memory";
+  }
   for (const State& s : states_) {
     const bool same = s.owner.defined() ? s.owner.impl()->storage == &*s.storage
                                         : !s.read_first || (s.storage.held_elsewhere() &&

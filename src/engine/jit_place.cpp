@@ -29,6 +29,17 @@ Tensor piece_of(const Walked& arguments, size_t i, const std::vector<Tensor>& pi
   return make_value(prim::contiguous(node_of(t)), t.impl()->device);
 }
 
+// What is realized together runs on one device, and unrelated work must not change how.
+void realize_by_device(std::vector<Tensor> tensors) {
+  while (!tensors.empty()) {
+    const uint8_t first = tensors[0].impl()->device;
+    auto rest = std::stable_partition(tensors.begin(), tensors.end(),
+                                      [&](const Tensor& t) { return t.impl()->device == first; });
+    realize(std::vector<Tensor>(tensors.begin(), rest));
+    tensors.erase(tensors.begin(), rest);
+  }
+}
+
 Storage* storage_under(const Tensor& t) {
   UOp base = prim::base_of(node_of(root_of(t)));
   return base ? base->arg.storage : nullptr;
@@ -54,17 +65,19 @@ PlacedArguments place_arguments(const Walked& arguments) {
   std::vector<Tensor> pending = take_pending();
   std::erase_if(
       pending, [](const Tensor& t) { return t.impl()->base.defined() || buffer_under(*t.impl()); });
+  realize_by_device(pending);
   auto add = [&](const Tensor& t) {
     if (t.defined() && computes(t) && !buffer_under(*root_of(t).impl())) pending.push_back(t);
   };
+  pending.clear();
   for (const NamedTensor& a : arguments.tensors) add(a.tensor);
-  if (!pending.empty()) realize(pending);
+  realize_by_device(pending);
   pending.clear();
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     out.pieces.push_back(piece_of(arguments, i, out.pieces));
     add(out.pieces.back());
   }
-  if (!pending.empty()) realize(pending);
+  realize_by_device(pending);
   find_storages(arguments, out);
   return out;
 }
