@@ -103,7 +103,8 @@ std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
       int first = at + 1, second = p[at].nsrc > 1 ? p.end(first) : first;
       if (op == Op::Where) {
         set[static_cast<size_t>(first)] &= kBoolType;
-        changed |= agree(at, second) | agree(second, p.end(second));
+        changed |= agree(at, second);
+        changed |= agree(second, p.end(second));
         continue;
       }
       if (op == Op::FloorDiv || op == Op::FloorMod) set[static_cast<size_t>(at)] &= kIndexType;
