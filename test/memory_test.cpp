@@ -89,8 +89,8 @@ TEST_SUITE("memory limits") {
   TEST_CASE("MEMORY_MB sets the limit of a device that is opened") {
     FlagScope limit(Flag::MEMORY_MB, 2);
     CHECK(device("CPU:13").byte_limit() == 2 << 20);
-    FlagScope endless(Flag::MEMORY_MB, 99999999999999);
-    CHECK(device("CPU:15").byte_limit() > int64_t{1} << 60);
+    FlagScope most(Flag::MEMORY_MB, 1 << 30);
+    CHECK(device("CPU:15").byte_limit() == int64_t{1} << 50);
     CHECK(caught([&] { zeros({1000, 1000}, {.device = "CPU:13"}).realize(); }).text.find(
               "4000000 bytes asked for") != std::string::npos);
   }

@@ -169,7 +169,7 @@ Device& device(std::string_view given) {
     if (!row.available(&why_not))
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
-    int64_t limit = std::min(flag(Flag::MEMORY_MB), INT64_MAX >> 20) << 20;
+    int64_t limit = flag(Flag::MEMORY_MB) << 20;
     if (made->holds_data()) made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
     if (made->interprets_graphs()) interpreter_opened = true;
     return *(*open->emplace(name, std::move(made)).first).second;

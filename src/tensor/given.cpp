@@ -135,6 +135,7 @@ Tensor hypot_row(const Step& s) {
   return s.g * where(x.isinf(), sign_of(x), slope);
 }
 
+Tensor log10_row(const Step& s) { return s.g * (std::numbers::log10e / s.x[0]); }
 Tensor log1p_row(const Step& s) { return s.g / (s.x[0] + 1); }
 Tensor logit_row(const Step& s) {
   const Tensor& p = s.x[0];
@@ -219,7 +220,7 @@ using Row = Tensor (*)(const Step&);
 constexpr Row rows[] = {
     acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
     binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, euclidean_row,
-    expm1_row, first_max_row, gelu_tanh_row, hypot_row, log1p_row, logit_row, logsumexp_row,
+    expm1_row, first_max_row, gelu_tanh_row, hypot_row, log10_row, log1p_row, logit_row, logsumexp_row,
     negative_expm1_row, one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row,
     sinh_row, softsign_row, taken_last_row, tan_row, tanhshrink_row, xlogy_row};
 // clang-format on

@@ -12,7 +12,7 @@ namespace mote {
 // clang-format off
 enum class Given : int64_t {
   Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare,
-  Erfc, Euclidean, Expm1, FirstMax, GeluTanh, Hypot, Log1p, Logit, Logsumexp, NegativeExpm1,
+  Erfc, Euclidean, Expm1, FirstMax, GeluTanh, Hypot, Log10, Log1p, Logit, Logsumexp, NegativeExpm1,
   OneMinusSquare, Pow, Prelu, ScatterExtremum, Sinc, Sinh, Softsign, TakenLast, Tan, Tanhshrink,
   Xlogy, Count
 };

@@ -14,11 +14,12 @@ Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), v
 Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
 
-// In the order in which they became pending.
+// In the order in which they became pending. Tensors may outlive the thread that wrote them.
 struct PendingList {
   TensorImpl *first = nullptr, *last = nullptr;
-  bool closed = false;  // the thread ends
+  ~PendingList();
 };
+using PendingHere = PerThread<PendingList>;
 
 thread_local HandleListener* handle_listener = nullptr;
 thread_local bool Call::values = false, Call::composed = false;
@@ -241,8 +242,6 @@ Tensor handle_of(TensorImpl& impl) {
   return count ? Tensor(&impl) : Tensor();
 }
 
-thread_local PendingList pending_here;
-
 // Call with owner_mutex() held.
 void unlink(TensorImpl& impl) {
   PendingList* list = impl.pending;
@@ -254,15 +253,6 @@ void unlink(TensorImpl& impl) {
   impl.pending_before = impl.pending_after = nullptr;
 }
 
-// Tensors may outlive the thread that wrote them.
-struct ClosesPending {
-  ~ClosesPending() {
-    std::lock_guard lock(owner_mutex());
-    while (pending_here.first) unlink(*pending_here.first);
-    pending_here.closed = true;
-  }
-};
-
 TensorImpl* new_impl() {
   auto* impl = new TensorImpl;
   if (handle_listener) handle_listener->made(*impl);
@@ -272,6 +262,11 @@ TensorImpl* new_impl() {
 const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
 
 }  // namespace
+
+PendingList::~PendingList() {
+  std::lock_guard lock(owner_mutex());
+  while (first) unlink(*first);
+}
 
 Ref fit(const Ref& flat, std::span<const Dim> dims) {
   std::vector<Dim> most;
@@ -323,19 +318,21 @@ TensorImpl::~TensorImpl() {
 }
 
 void note_pending(TensorImpl& impl) {
-  if (impl.pending || pending_here.closed) return;
-  static thread_local ClosesPending at_exit;
+  if (impl.pending) return;
+  PendingList& list = PendingHere::get();
   std::lock_guard lock(owner_mutex());
-  impl.pending = &pending_here;
-  impl.pending_before = pending_here.last;
-  (pending_here.last ? pending_here.last->pending_after : pending_here.first) = &impl;
-  pending_here.last = &impl;
+  impl.pending = &list;
+  impl.pending_before = list.last;
+  (list.last ? list.last->pending_after : list.first) = &impl;
+  list.last = &impl;
 }
 
 std::vector<Tensor> take_pending() {
   std::vector<Tensor> out;
+  PendingList* list = PendingHere::if_made();
+  if (!list) return out;
   std::lock_guard lock(owner_mutex());
-  while (TensorImpl* impl = pending_here.first) {
+  while (TensorImpl* impl = list->first) {
     if (Tensor t = handle_of(*impl); t.defined()) out.push_back(std::move(t));
     unlink(*impl);
   }

@@ -264,7 +264,7 @@ Tensor Tensor::nan_to_num(double nan, Loc w) const {
 Tensor Tensor::log10(Loc w) const {
   Call call("log10", w);
   if (Recast as{call}) return as(*this).log10(w);
-  return composed(*this, dtype() == DType::f32, log10_wide);
+  return composed(*this, dtype() == DType::f32, log10_wide, Given::Log10);
 }
 Tensor Tensor::sinc(Loc w) const {
   Call call("sinc", w);

@@ -69,7 +69,7 @@ Power power_of_e(const Sum& x) {
   Tensor n = (x.high * std::numbers::log2e).round().detach();
   Tensor high = x.high - n * kLn2High, low = n * kLn2Low - x.low;
   Tensor rest = high - low, lost = (high - rest) - low;
-  static const std::vector<double> series = inverse_factorials(14, 2);
+  static const auto& series = *new std::vector(inverse_factorials(14, 2));
   Tensor bend = rest * rest * polynomial(rest, series) + lost;
   Sum line = sum_of(x.high.ones_like(), rest), all = sum_of(line.high, bend);
   return {
@@ -90,11 +90,11 @@ Sum logarithm(const Sum& u) {
   Tensor k = u.high.log2().round().detach(), half = (k * 0.5).trunc();
   auto scaled = [&](const Tensor& x) { return x * (-half).exp2() * (half - k).exp2(); };
   Tensor m = scaled(u.high), f = m - 1, s = f / (f + 2), z = s * s;
-  static const std::vector<double> series = [] {
+  static const auto& series = *new std::vector([] {
     std::vector<double> out;
     for (int n = 25; n >= 3; n -= 2) out.push_back(2.0 / n);
     return out;
-  }();
+  }());
   Sum square = product_of(f, f * 0.5);
   Tensor bend = s * (square.high + z * polynomial(z, series));
   Tensor small = bend + (k * kLn2Low + scaled(u.low) / m);
@@ -136,7 +136,7 @@ std::vector<double> tangent_series() {
 }
 
 Tensor tangent(const Sum& rest, const Tensor& inverse) {
-  static const std::vector<double> series = tangent_series();
+  static const auto& series = *new std::vector(tangent_series());
   Tensor z = rest.high * rest.high;
   Tensor bend = rest.high * z * polynomial(z, series) + rest.low * (z + 1);
   Sum t = sum_of(rest.high, bend);
@@ -194,8 +194,8 @@ Sum erfc_fit(const Tensor& t, const Tensor& lost) {
 }  // namespace
 
 Tensor expm1_wide(const Tensor& x) {
-  static const std::vector<double> series = inverse_factorials(15, 2),
-                                   shorter = inverse_factorials(9, 2);
+  static const auto& series = *new std::vector(inverse_factorials(15, 2));
+  static const auto& shorter = *new std::vector(inverse_factorials(9, 2));
   Tensor near = magnitude(x) < 0.5, small = where(near, x, 0);
   Tensor bend = small * small * polynomial(small, x.dtype() == DType::f64 ? series : shorter);
   return where(near, small + bend, x.exp() - 1);
@@ -208,7 +208,7 @@ Tensor sinh_wide(const Tensor& x) {
            half = (where(large, a, 0) * 0.5).exp();
     return sign_of(x) * where(large, half * (half * 0.5), (e + e / (e + 1)) * 0.5);
   }
-  static const std::vector<double> series = inverse_factorials(21, 3, 2);
+  static const auto& series = *new std::vector(inverse_factorials(21, 3, 2));
   Tensor near = a < 1, small = where(near, x, 0), z = small * small;
   Tensor odd = small + small * z * polynomial(z, series);
   return where(near, odd, sign_of(x) * half_sum(where(near, 1, a), -1));
