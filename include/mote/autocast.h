@@ -13,9 +13,8 @@
 // parameter's dtype, and backward() uses the dtypes that the forward calls chose, wherever it is
 // called. Optimizers and backward() are not affected by a scope.
 // A scope belongs to its thread. An inner one replaces the outer one while it lives, and switches
-// it off with autocast(DType::bf16, false). A jit records the casts that were chosen while it
-// captured: open the scope inside the function, or around all of its calls. A call in another scope
-// than the capture's is an error.
+// it off with autocast(DType::bf16, false). A jit records the casts of its capture; a call in
+// another scope calls its function again.
 #pragma once
 #include <mote/types.h>
 

@@ -42,10 +42,11 @@
 //
 // A list holds for one situation: which of the arguments, the state and the gradients share memory,
 // which arguments are views of a part, which leaves have a gradient, which tensors are marked,
-// whether the modules that f called are training, and the autocast scope. In any other situation f is called, the second
-// time it is captured too, and the lists of the last four situations are kept. f is also called
-// once more when an argument is another tensor than in the capture and the earlier one is still in
-// use: only then can be seen whether f uses the earlier one itself. DEBUG=1 says why f is called.
+// whether the modules that f called are training, and the autocast scope. In any other situation f
+// is called, the second time it is captured too, and the lists of the last four situations are kept.
+// f is also called once more when an argument is another tensor than in the capture and the earlier
+// one is still in use: only then can be seen whether f uses the earlier one itself. DEBUG=1 says why
+// f is called.
 //
 // Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is
 // an error in the capture: return the tensor, read it outside.
