@@ -71,6 +71,12 @@ Flat flatten_graph(UOp root) {
   return out.finish();
 }
 
+static uint32_t write_buffer(UOp n, uint32_t slot, Space space, Writer& out) {
+  const Storage& s = *n->arg.storage;
+  int64_t ints[] = {slot, s.count, static_cast<int64_t>(space), s.device};
+  return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
+}
+
 Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   Writer out;
   MemoLease<uint32_t> numbers_lease, places_lease;  // 0: not written yet
@@ -82,16 +88,13 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   };
   std::vector<Visit> stack;
   std::vector<uint32_t> src;
-  auto write_buffer = [&](UOp n) {
-    const Storage* s = n->arg.storage;
-    auto [it, fresh] = slots.try_emplace(s, static_cast<uint32_t>(inputs->buffers.size()));
-    if (fresh) inputs->buffers.push_back(n);
-    const Space space = is_scratch(*s) ? Space::Local : Space::Global;
-    int64_t ints[] = {it->second, s->count, static_cast<int64_t>(space), s->device};
-    return out.add(Op::Param, n->dtype, Arg::of(intern_arg(ints)), {}, 0);
-  };
   auto write = [&](UOp n, bool place) -> uint32_t {
-    if (n->is(Op::Buffer)) return write_buffer(n);
+    if (n->is(Op::Buffer)) {
+      const Storage& s = *n->arg.storage;
+      auto [it, fresh] = slots.try_emplace(&s, static_cast<uint32_t>(inputs->buffers.size()));
+      if (fresh) inputs->buffers.push_back(n);
+      return write_buffer(n, it->second, is_scratch(s) ? Space::Local : Space::Global, out);
+    }
     if (n->is(Op::Var) && n->ints(2)) return write_bound(n, out, *inputs);
     src.clear();
     for (uint32_t i = 0; i < n->nsrc; ++i)

@@ -52,7 +52,8 @@ std::string describe(const CpuTarget& target);
 // Compiles a module. The object is position-independent, small code model; its functions may call
 // those that c_library_symbol() knows. Throws Error(Device) if LLVM is not available, has ended or
 // does not know the target, and Error(Internal) with LLVM's message and the offending line if the
-// text does not parse, verify or compile. Threads: any number may compile at once, however small their stacks.
+// text does not parse, verify or compile. Threads: any number may compile at once, however small
+// their stacks.
 std::vector<uint8_t> llvm_compile(std::string_view ir_text, const CpuTarget& target);
 
 // The same, as assembler text, for people and for tests that look for spills.

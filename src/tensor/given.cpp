@@ -216,15 +216,11 @@ Tensor xlogy_row(const Step& s) {
 }
 
 using Row = Tensor (*)(const Step&);
-// clang-format off
 constexpr Row rows[] = {
-    acos_row, acosh_row, asin_row, asinh_row, atan_row, atan2_row, atanh_row,
-    binary_cross_entropy_row, cosh_row, cut_log_row, equal_share_row, erfc_row, euclidean_row,
-    expm1_row, first_max_row, gelu_tanh_row, hypot_row, log10_row, log1p_row, logit_row, logsumexp_row,
-    negative_expm1_row, one_minus_square_row, pow_row, prelu_row, scatter_extremum_row, sinc_row,
-    sinh_row, softsign_row, taken_last_row, tan_row, tanhshrink_row, xlogy_row};
-// clang-format on
-static_assert(std::size(rows) == static_cast<size_t>(Given::Count));
+#define GIVEN(name, row) row,
+#include "tensor/given.def"
+#undef GIVEN
+};
 
 }  // namespace
 

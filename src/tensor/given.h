@@ -9,14 +9,11 @@
 
 namespace mote {
 
-// clang-format off
 enum class Given : int64_t {
-  Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, BinaryCrossEntropy, Cosh, CutLog, EqualShare,
-  Erfc, Euclidean, Expm1, FirstMax, GeluTanh, Hypot, Log10, Log1p, Logit, Logsumexp, NegativeExpm1,
-  OneMinusSquare, Pow, Prelu, ScatterExtremum, Sinc, Sinh, Softsign, TakenLast, Tan, Tanhshrink,
-  Xlogy, Count
+#define GIVEN(name, row) name,
+#include "tensor/given.def"
+#undef GIVEN
 };
-// clang-format on
 
 // value, as the function `which` of the operands. Operands of elementwise functions are broadcast
 // to value's shape; EqualShare, Euclidean, FirstMax and Logsumexp fold the axes of their operand
