@@ -44,11 +44,13 @@ void load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool stric
 
 struct SwitchCell;  // tensor/handles.h
 
-// A bool that remembers who has looked at it. A copy is a switch of its own.
+// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is moved,
+// as in a vector that grows, stays the same one.
 class Switch {
  public:
   Switch(bool on = false);
   Switch(const Switch& other) : Switch(other.peek()) {}
+  Switch(Switch&& other) noexcept : Switch(other.peek()) { std::swap(cell_, other.cell_); }
   Switch& operator=(const Switch& other) { return *this = other.peek(); }
   Switch& operator=(bool on);
   ~Switch();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "io/json.h"
@@ -34,6 +35,7 @@ std::vector<Row> find_devices() {
       row.target = device.target();
       row.memory_bytes = device.byte_limit();
     }
+    row.why_not = printable(row.why_not);  // it may name what the environment says
     rows.push_back(std::move(row));
   }
   return rows;

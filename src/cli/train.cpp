@@ -2,6 +2,7 @@
 #include "cli/train.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <mote/nn.h>
 #include <unistd.h>
 
@@ -95,6 +96,9 @@ std::string take_free_name(const std::string& task) {
   std::string name = text("mote-", task, ".safetensors");
   for (int i = 2;; ++i) {
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    struct stat info {};
+    // Whatever the umask, it is written next.
+    if (fd >= 0 && ::fstat(fd, &info) == 0) ::fchmod(fd, info.st_mode | 0600);
     if (fd >= 0) ::close(fd);
     if (fd >= 0 || errno != EEXIST) return fd >= 0 ? name : "";
     name = text("mote-", task, "-", i, ".safetensors");
@@ -103,7 +107,6 @@ std::string take_free_name(const std::string& task) {
 
 void check_writable(const std::string& path) {
   CallScope call("train", Loc::current());
-  check(!std::filesystem::is_directory(path), "[train] ", printable(path), " is a folder");
   OutputFile never_committed(path);
 }
 

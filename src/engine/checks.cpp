@@ -74,8 +74,10 @@ std::optional<HostCheck> HostCheck::of(UOp values, const Condition& c, bool nume
   UOp at = values;
   for (; !at->is(Op::Buffer) && !at->realized.load(std::memory_order_acquire); at = at->src(0)) {
     if (has(at->op, Movement)) {
-      // What only arranges elements, above all that chooses some, changes nothing for a check.
-      if (!moves.empty() || !kArrange.has(at->op)) moves.push_back(at);
+      // What only arranges elements, above all that chooses some, changes nothing for a check, but
+      // for how many there are.
+      const bool repeats = at->is(Op::Expand) && c.must == Must::Count;
+      if (!moves.empty() || !kArrange.has(at->op) || repeats) moves.push_back(at);
     } else if (!is_passed(at)) {
       return {};
     } else if (at->is(Op::Cast)) {

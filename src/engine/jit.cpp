@@ -195,18 +195,21 @@ JitCore& JitBase::core(const Loc& where) const {
 }
 
 void JitBase::reset(Loc where) {
+  InsideLibrary inside;
   JitCore& c = core(where);
   std::lock_guard lock(c.mutex);
   c.reset();
 }
 
 bool JitBase::captured(Loc where) const {
+  InsideLibrary inside;
   JitCore& c = core(where);
   std::lock_guard lock(c.mutex);
   return !c.captures.empty();
 }
 
 std::vector<JitState> JitBase::state(const std::vector<NamedTensor>& names, Loc where) const {
+  InsideLibrary inside;
   JitCore& c = core(where);
   std::lock_guard lock(c.mutex);
   return c.captures.empty() ? std::vector<JitState>() : c.captures.back().list->state(names);

@@ -29,7 +29,8 @@ Tensor piece_of(const Walked& arguments, size_t i, const std::vector<Tensor>& pi
   return make_value(prim::contiguous(node_of(t)), t.impl()->device);
 }
 
-// What is realized together runs on one device, and unrelated work must not change how.
+}  // namespace
+
 void realize_by_device(std::vector<Tensor> tensors) {
   while (!tensors.empty()) {
     const uint8_t first = tensors[0].impl()->device;
@@ -39,6 +40,8 @@ void realize_by_device(std::vector<Tensor> tensors) {
     tensors.erase(tensors.begin(), rest);
   }
 }
+
+namespace {
 
 Storage* storage_under(const Tensor& t) {
   UOp base = prim::base_of(node_of(root_of(t)));

@@ -29,6 +29,9 @@ struct PlacedArguments {
   std::vector<Place> places;
 };
 
+// What is realized together runs on one device, and unrelated work must not change how.
+void realize_by_device(std::vector<Tensor> tensors);
+
 // Realizes. A view is not copied where gradients flow through it, or its device only holds data.
 PlacedArguments place_arguments(const Walked& arguments);
 // The tensors that are whole, of those wanted, get memory of their own. No list: all.

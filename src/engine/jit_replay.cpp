@@ -145,6 +145,14 @@ void Replayable::place_gradients(const Walked& arguments, std::vector<Tensor>& w
   }
 }
 
+// Writes that other threads left pending; this one's are finished by now.
+void Replayable::finish_state() {
+  std::vector<Tensor> pending;
+  for (const State& s : states_)
+    if (s.owner.defined() && !buffer_under(*s.owner.impl())) pending.push_back(s.owner);
+  realize_by_device(std::move(pending));
+}
+
 // Whoever else still reads what is about to change gets a copy.
 void Replayable::prepare_writes(std::vector<Tensor> written) {
   for (const State& s : states_)
@@ -222,6 +230,7 @@ Replayable::Results Replayable::replay(const Values& values, const Walked& argum
                                        PlacedArguments& placed) {
   check_parts(values);
   std::lock_guard lock(engine_mutex());
+  finish_state();
   check_known_indices(placed.storages);
   give_own_memory(arguments, argument_written_, placed);
   std::vector<Tensor> written;

@@ -172,6 +172,7 @@ class Replayable {
   void check_parts(const Values& values) const;
   void check_known_indices(const std::vector<Storage*>& storages) const;
   void watch_computed_indices(const Values& values) const;
+  void finish_state();
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,

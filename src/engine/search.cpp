@@ -17,6 +17,7 @@
 #include "engine/plan.h"
 #include "engine/searched.h"
 #include "engine/workbench.h"
+#include "ir/provenance.h"
 #include "optimize/moves.h"
 
 namespace mote {
@@ -298,6 +299,7 @@ SearchCounts search_kernels(const std::vector<const Flat*>& bodies, Device& devi
 }
 
 SearchReport search(double seconds) {
+  CallScope call("search", Loc::current());
   check(seconds > 0, "[search] ", seconds, " seconds: expected a positive number");
   std::lock_guard lock(engine_mutex());
   const auto start = Clock::now();

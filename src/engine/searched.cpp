@@ -152,10 +152,10 @@ void reload_searched() {
 }
 
 int64_t export_searched(const std::string& path) {
+  CallScope call("search", Loc::current());
   Table& t = table();
   std::lock_guard lock(t.mutex);
   read_file_of_build(t);
-  CallScope call("search", Loc::current());
   OutputFile file(path);
   file.write(text(kFirstLine, "\n"));
   for (const auto& [name, found] : t.found) file.write(line_of(name, found));

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,27 +23,24 @@ namespace mote {
 
 namespace {
 
-// A file that is mapped, perhaps more than once. It stays open, so that its size can be asked for:
-// reading mapped memory behind a file's end would end the program.
-struct HeldFile {
-  int fd;
+// A file that is mapped. Its size is asked for by name, for a descriptor that was kept could be
+// closed by the program, and there may be more files than descriptors.
+struct NamedFile {
   std::string path;
-  explicit HeldFile(int f, std::string p) : fd(f), path(std::move(p)) {}
-  HeldFile(const HeldFile&) = delete;
-  ~HeldFile() { ::close(fd); }
+  dev_t device;
+  ino_t inode;
 };
 
 struct Mapping {
   char* start;
   size_t length;
   int64_t offset;  // of the start, in the file
-  std::shared_ptr<const HeldFile> file;
+  NamedFile file;
 };
 
 struct Mappings {
   std::mutex mutex;
   std::map<const char*, Mapping> all;  // by start
-  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const HeldFile>> files;
 };
 Mappings& mappings() {
   static auto* m = new Mappings;
@@ -63,7 +61,6 @@ void unmap(void* context) {
   const auto it = m.all.find(static_cast<const char*>(context));
   ::munmap(it->second.start, it->second.length);
   m.all.erase(it);
-  std::erase_if(m.files, [](const auto& file) { return file.second.expired(); });
 }
 
 [[noreturn]] void refuse() { fail(ErrorKind::Device, "the device DISK can only be copied from"); }
@@ -98,9 +95,11 @@ void Disk::check_readable(const void* data, int64_t bytes) const {
   const Mapping* mapping = find_mapping(m, at);
   if (!mapping || bytes == 0) return;  // memory that is no file: what was unpacked from one
   const int64_t end = mapping->offset + (at - mapping->start) + bytes;
+  const NamedFile& file = mapping->file;
   struct stat info {};
-  if (::fstat(mapping->file->fd, &info) == 0 && info.st_size >= end) return;
-  fail(ErrorKind::Device, text("[", current_method(), "] ", printable(mapping->file->path),
+  if (::stat(file.path.c_str(), &info) != 0) return;  // nobody can shorten it by its name
+  if (info.st_dev != file.device || info.st_ino != file.inode || info.st_size >= end) return;
+  fail(ErrorKind::Device, text("[", current_method(), "] ", printable(file.path),
                                " was cut short after it was opened: it has ", info.st_size,
                                " bytes, but ", end, " are needed"));
 }
@@ -112,12 +111,17 @@ class OpenFile {
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_ < 0) fail_with("open");
   }
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;
   int fd() const { return fd_; }
-  std::shared_ptr<const HeldFile> hold() { return share(std::exchange(fd_, -1)); }
+  // The path holds wherever the program's folder is later.
+  NamedFile named() const {
+    struct stat info {};
+    if (::fstat(fd_, &info) != 0) fail_with("read");
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(path_, error);
+    return {error ? path_ : path.string(), info.st_dev, info.st_ino};
+  }
   int64_t size() const {
     struct stat info;
     if (::fstat(fd_, &info) != 0) fail_with("read");
@@ -137,30 +141,21 @@ class OpenFile {
   }
 
  private:
-  // One open file for all mappings of it.
-  std::shared_ptr<const HeldFile> share(int fd) const {
-    auto mine = std::make_shared<const HeldFile>(fd, path_);
-    struct stat info;
-    if (::fstat(fd, &info) != 0) return mine;
-    std::weak_ptr<const HeldFile>& known = mappings().files[{info.st_dev, info.st_ino}];
-    if (auto held = known.lock()) return held;
-    known = mine;
-    return mine;
-  }
   const std::string& path_;
   int fd_;
 };
 
-MappedFile map_part(OpenFile& file, int64_t offset, int64_t bytes) {
+MappedFile map_part(const OpenFile& file, int64_t offset, int64_t bytes) {
   if (bytes == 0) return {};
   const int64_t page = ::sysconf(_SC_PAGESIZE), before = offset % page;
   const auto length = static_cast<size_t>(before + bytes);
   void* start = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.fd(), offset - before);
   if (start == MAP_FAILED) file.fail_with("map");
   auto* first = static_cast<char*>(start);
+  Mapping made{first, length, offset - before, file.named()};
   Mappings& m = mappings();
   std::lock_guard lock(m.mutex);
-  m.all[first] = {first, length, offset - before, file.hold()};
+  m.all[first] = std::move(made);
   return {first + before, bytes, unmap, first};
 }
 

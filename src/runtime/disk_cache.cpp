@@ -76,7 +76,10 @@ void warn(const std::string& what) {
 // Makes dir and the folders above it, as `mkdir -p -m 0700`.
 bool make_dirs(const std::string& dir) {
   for (size_t at = dir.find('/', 1);; at = dir.find('/', at + 1)) {
-    if (mkdir(dir.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return false;
+    const std::string part = dir.substr(0, at);
+    const bool made = mkdir(part.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return false;
+    if (made) chmod(part.c_str(), 0700);  // whatever the umask
     if (at == dir.npos) return true;
   }
 }

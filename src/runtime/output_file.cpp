@@ -58,12 +58,21 @@ bool is_abandoned(int fd) {
   return lock == Lock::Ours || (lock == Lock::None && info.st_mtime + long_ago < ::time(nullptr));
 }
 
+// "PID-N", as make_temporary() ends a name.
+bool is_made_here(std::string_view end) {
+  const size_t dash = end.find('-');
+  return dash != end.npos && dash > 0 && dash + 1 < end.size() &&
+         end.find_first_not_of("0123456789") == dash &&
+         end.find_first_not_of("0123456789", dash + 1) == end.npos;
+}
+
 void remove_abandoned(const std::string& prefix) {
   const std::string folder = folder_of(prefix), start = prefix.substr(prefix.rfind('/') + 1);
   DIR* listing = ::opendir(folder.c_str());
   if (!listing) return;
   while (const dirent* entry = ::readdir(listing)) {
-    if (std::strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(start) || !is_made_here(name.substr(start.size()))) continue;
     // Network file systems lock only what may be written.
     const int fd =
         ::openat(::dirfd(listing), entry->d_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);

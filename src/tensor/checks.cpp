@@ -97,7 +97,8 @@ bool is_settled(const Tensor& given, const Condition& c) {
 }
 
 Tensor with_check(const Tensor& value, const Tensor& seen, const Condition& c) {
-  Ref looked_at = Ref(without_arrangement(node_of(seen)));
+  Ref looked_at = node_of(seen);
+  if (c.must != Must::Count) looked_at = Ref(without_arrangement(looked_at));
   Ref check =
       tensor_graph::make(Op::Check, value.dtype(), {node_of(value), looked_at, index_node(c.n)},
                          Arg::of(static_cast<int64_t>(c.must)));

@@ -134,7 +134,10 @@ Tensor like(const Tensor& t, const Number& n, DType dtype) {
 
 }  // namespace
 
-std::string default_device() { return device_name(device_of_new_tensors()); }
+std::string default_device() {
+  Call call("default_device", Loc::current());
+  return device_name(device_of_new_tensors());
+}
 void set_default_device(const std::string& name, Loc where) {
   Call call("set_default_device", where);
   expect(!name.empty(), "needs a name, for example CPU");

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numbers>
 
+#include "tensor/wide.h"
+
 namespace mote {
 
 namespace {
@@ -18,13 +20,10 @@ struct Step {
   size_t i;
 };
 
-Tensor size_of(const Tensor& x) { return where(x < 0, -x, x); }
-Tensor sign_of(const Tensor& x) { return where(x < 0, x.full_like(-1), x.ones_like()); }
-
 // Beyond `far` the function of a finite stand-in is not used, so nothing there is infinite.
 struct Split {
   Tensor far, near;  // near: x, or 0 where it is far
-  Split(const Tensor& x, double from) : far(size_of(x) > from), near(where(far, 0, x)) {}
+  Split(const Tensor& x, double from) : far(magnitude(x) > from), near(where(far, 0, x)) {}
 };
 
 // The axes of x that y has folded.
@@ -45,14 +44,14 @@ Tensor acos_row(const Step& s) { return -s.g / one_minus_square(s.x[0]).sqrt(); 
 // Far out x * x + 1 and x * x - 1 are x * x, whose root does not overflow.
 Tensor acosh_row(const Step& s) {
   Split part(s.x[0], 1e9);
-  Tensor away = 1.0 / where(part.far, size_of(s.x[0]), 1);
+  Tensor away = 1.0 / where(part.far, magnitude(s.x[0]), 1);
   Tensor square = -one_minus_square(where(part.far, 2, s.x[0])) + 0.0;  // at 1 and -1 not -0
   return s.g * where(part.far, away, 1.0 / square.sqrt());
 }
 Tensor asin_row(const Step& s) { return s.g / one_minus_square(s.x[0]).sqrt(); }
 Tensor asinh_row(const Step& s) {
   Split part(s.x[0], 1e9);
-  Tensor away = 1.0 / where(part.far, size_of(s.x[0]), 1);
+  Tensor away = 1.0 / where(part.far, magnitude(s.x[0]), 1);
   return s.g * where(part.far, away, 1.0 / (part.near * part.near + 1).sqrt());
 }
 Tensor atanh_row(const Step& s) { return s.g / one_minus_square(s.x[0]); }
@@ -158,7 +157,7 @@ Tensor negative_expm1_row(const Step& s) { return s.g * where(s.x[0] < 0, s.x[0]
 Tensor pow_row(const Step& s) {
   const Tensor &x = s.x[0], &y = s.x[1];
   UOp exponent = node_of(y);
-  while (has(exponent->op, Movement)) exponent = exponent->src(0);
+  while (has(exponent->op, Movement) && !exponent->is(Op::Pad)) exponent = exponent->src(0);
   if (s.i == 0 && is_const(exponent)) {  // small whole ones by multiplying
     const double n = exponent->arg.f;
     return n == 0 ? s.g.zeros_like() : s.g * (n * x.pow(n - 1));
@@ -190,7 +189,7 @@ Tensor prelu_row(const Step& s) {
 // (-1)^k 2k / (2k + 1)! u^(2k - 1).
 Tensor sinc_row(const Step& s) {
   const Tensor& x = s.x[0];
-  Tensor near = size_of(x) < 0.3, u = where(near, x, 0) * std::numbers::pi, sum;
+  Tensor near = magnitude(x) < 0.3, u = where(near, x, 0) * std::numbers::pi, sum;
   double term = 1;
   for (int k = 1; k < 10; ++k) term *= -1.0 / (2.0 * k * (2 * k + 1));
   for (int k = 9; k >= 1; --k) {

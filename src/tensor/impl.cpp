@@ -249,8 +249,8 @@ void unlink(TensorImpl& impl) {
   TensorImpl *before = impl.pending_before, *after = impl.pending_after;
   (before ? before->pending_after : list->first) = after;
   (after ? after->pending_before : list->last) = before;
-  impl.pending = nullptr;
   impl.pending_before = impl.pending_after = nullptr;
+  impl.pending = nullptr;  // last: its destructor, which looks at this alone, may run from here on
 }
 
 TensorImpl* new_impl() {
@@ -318,9 +318,10 @@ TensorImpl::~TensorImpl() {
 }
 
 void note_pending(TensorImpl& impl) {
-  if (impl.pending) return;
   PendingList& list = PendingHere::get();
+  if (impl.pending == &list) return;
   std::lock_guard lock(owner_mutex());
+  unlink(impl);  // another thread wrote it before
   impl.pending = &list;
   impl.pending_before = list.last;
   (list.last ? list.last->pending_after : list.first) = &impl;
