@@ -160,6 +160,7 @@ TEST_CASE("saving removes what a killed process left, and nothing else") {
   TempFolder folder;
   write_file(folder / ".a.npy.saving-1-0", "abandoned");
   write_file(folder / ".b.npy.saving-1-0", "another file's");
+  write_file(folder / ".a.npy.saving-notes", "somebody's own");
   const std::string used = folder / ".a.npy.saving-2-0";
   write_file(used, "in use");
   const int fd = ::open(used.c_str(), O_RDONLY);
@@ -168,7 +169,8 @@ TEST_CASE("saving removes what a killed process left, and nothing else") {
   ::close(fd);
   std::vector<std::string> names = folder.names();
   std::sort(names.begin(), names.end());
-  CHECK(names == std::vector<std::string>{".a.npy.saving-2-0", ".b.npy.saving-1-0", "a.npy"});
+  CHECK(names == std::vector<std::string>{".a.npy.saving-2-0", ".a.npy.saving-notes",
+                                          ".b.npy.saving-1-0", "a.npy"});
 }
 
 TEST_CASE("saving one path from many threads") {

@@ -497,6 +497,13 @@ TEST_CASE("indices: a mask takes one value for each true element") {
                   text("[set] the mask has 4 true elements, there are ", v.size(), " values")));
     }
     CHECK(error_of([&] { x.clone().set({known}, ints({1, 2}, device)); }) != fine);
+    // A mask that is repeated has as many true elements as it shows.
+    for (const Tensor& mask : {lazy, known}) {
+      Tensor rows = x.zeros_like().expand({3, x.size(0)}).clone(), repeated = mask.expand({3, 6});
+      CHECK(rows.clone().set({repeated}, arange(12, {DType::f32, device})).max().item<float>() == 11);
+      CHECK(error_of([&] { rows.clone().set({repeated}, arange(4, {DType::f32, device})).realize(); }) !=
+            fine);
+    }
     FlagScope off(Flag::CHECK, 0);
     CHECK(written(lazy, {6, 7, 8}) == Numbers{0.5, 1.5, 6, 7, 8, 0});
   }

@@ -81,7 +81,7 @@ void warn_of_unknown_names() {
     const std::string_view near = nearest_name(name, names);
     std::string shown;
     for (char c : name) shown += c > ' ' && c < 127 ? c : '?';
-    std::fprintf(stderr, "mote: warning: MOTE_%s is no setting of mote%s\n", shown.c_str(),
+    std::fprintf(stderr, "mote: warning: MOTE_%s is not a setting of mote%s\n", shown.c_str(),
                  near.empty() ? "" : text("; did you mean MOTE_", near, "?").c_str());
   }
 }

@@ -6,8 +6,8 @@
 
 namespace mote {
 
-// This thread is inside the library until it is destroyed. Scopes nest. While another thread forks
-// the outermost one waits. Costs one atomic exchange.
+// This thread is inside the library until it is destroyed. Scopes nest. Opening the
+// outermost one waits while another thread forks. Costs one atomic exchange.
 class InsideLibrary {
  public:
   InsideLibrary();

@@ -1,4 +1,4 @@
-// All of a training run in one safetensors file, so that going on from it is bit by bit what going
+// All of a training run in one safetensors file, so that going on from it is bit for bit what going
 // on without it would have been.
 #pragma once
 #include <mote/data.h>

@@ -15,9 +15,10 @@ struct sigaction before[3], pipe_before;
 void restore() {
   for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &before[i], nullptr);
 }
+// A second Ctrl-C ends at once. A terminal that closes may send its signal more than once.
 void remember(int number) {
   caught = number;
-  restore();
+  if (number == SIGINT) sigaction(SIGINT, &before[0], nullptr);
 }
 
 }  // namespace

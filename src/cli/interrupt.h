@@ -3,8 +3,8 @@
 
 namespace mote {
 
-// While one lives, the first SIGINT, SIGTERM or SIGHUP is remembered and the second one ends the
-// program at once, as if none lived. A reader of the output that goes away (SIGPIPE) is an error of
+// While one lives, SIGINT, SIGTERM and SIGHUP are remembered. A second SIGINT ends the program at
+// once, as if none lived. A reader of the output that goes away (SIGPIPE) is an error of
 // the write, not the end of the program.
 class Interrupt {
  public:

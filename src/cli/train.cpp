@@ -373,5 +373,5 @@ const Command mote::train_command = {
     "second Ctrl-C ends at once. What was learned is kept in the same way where the result cannot\n"
     "be shown. No file may be written over another one of the command. A run that goes on from a "
     "checkpoint\n"
-    "has its settings, unless they are given anew, and ends bit by bit where it would have\n"
+    "has its settings, unless they are given anew, and ends bit for bit where it would have\n"
     "ended without the stop. Results go to stdout, progress to stderr."};

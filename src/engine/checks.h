@@ -4,8 +4,8 @@
 //     the recorder notes where: a replay looks at an argument, or at state, before it runs
 //     anything.
 //   * When the graph is run: Check nodes are taken out of it and a kernel is added for each, which
-//     leaves the largest wrong integer in memory. The engine looks there once the device is done:
-//     at the end of a realization or a replay where it is, otherwise when a value is read.
+//     leaves the largest wrong integer in memory. The engine looks there at the end of the
+//     realization or replay if the device is done by then, otherwise when a value is read.
 #pragma once
 #include <optional>
 #include <span>

@@ -6,6 +6,7 @@
 #include <mote/optim.h>
 
 #include <functional>
+#include <thread>
 
 #include "base/flags.h"
 #include "tensor/impl.h"
@@ -310,6 +311,50 @@ TEST_SUITE("jit") {
     CHECK(error_of([&] { g(x); }).find(replaced) != std::string::npos);
     g.reset();
     for (int i = 0; i < 3; ++i) CHECK(values(g(x)) == Floats32{6, 6});
+  }
+
+  TEST_CASE("jit: a result that is an argument's tensor and the function's own") {
+    same_both_ways([] {
+      std::vector<Floats32> out;
+      Tensor s = from_data(Floats32{1, 2, 3, 4}, {2, 2}), view = s.t();
+      Tensor o = from_data(Floats32{5, 6, 7, 8}, {2, 2});
+      auto f = jit([&](const Tensor& x) { return std::vector<Tensor>{x + 1, view}; });
+      for (const Tensor& x : {view, view, o, o.t(), view, o, o.t(), o.t()})
+        for (const Tensor& r : f(x)) out.push_back(values(r));
+      return out;
+    });
+  }
+
+  TEST_CASE("jit: writes of other threads are finished first") {
+    same_both_ways([] {
+      std::vector<Floats32> out;
+      Tensor s = row({0, 0}), x = row({1, 1});
+      s.assign(ones({2})).realize();
+      auto f = jit([&](const Tensor& v) { return v + s; });
+      auto calls = [&] {
+        for (int i = 0; i < 4; ++i) {
+          s.assign(full({2}, i));
+          out.push_back(values(f(x)));
+        }
+      };
+      std::thread(calls).join();
+      calls();
+      std::thread([&] { s.add_(5); }).join();  // left pending by a thread that has ended
+      out.push_back(values(f(x)));
+      return out;
+    });
+  }
+
+  TEST_CASE("jit: a module that is moved keeps its switch") {
+    std::vector<nn::Dropout> list;
+    list.emplace_back(0.5);
+    Tensor x = ones({64}).contiguous();
+    auto f = jit([&](const Tensor& v) { return list[0](v); });
+    for (int i = 0; i < 3; ++i) f(x);
+    for (int i = 0; i < 20; ++i) list.emplace_back(0.5);
+    for (int i = 0; i < 3; ++i) f(x);
+    eval(list[0]);
+    for (int i = 0; i < 3; ++i) CHECK(values(f(x)) == Floats32(64, 1));
   }
 
   TEST_CASE("jit: many situations, more than are remembered") {

@@ -78,8 +78,16 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
     const Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
     out.places.push_back({s ? s->id : 0, {}});
   }
-  for (const NamedTensor& r : results.tensors)
-    if (r.tensor.defined()) add_tensor(root_of(r.tensor));
+  // A result may be the very tensor that an argument is, and known to the function itself as well.
+  for (const NamedTensor& r : results.tensors) {
+    if (!r.tensor.defined()) continue;
+    const auto same = std::ranges::find(arguments.tensors, r.tensor.impl(),
+                                        [](const NamedTensor& a) { return a.tensor.impl(); });
+    if (same != arguments.tensors.end())
+      out.uses.push_back(word(Argument, static_cast<size_t>(same - arguments.tensors.begin())));
+    else
+      add_tensor(root_of(r.tensor));
+  }
   return out;
 }
 

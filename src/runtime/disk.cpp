@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,6 +89,13 @@ class Disk : public Device {
   void check_readable(const void* data, int64_t bytes) const override;
 };
 
+// Without a name left the size is not known, but whether there still is a page.
+bool can_read(const char* at) {
+  char byte;
+  iovec here{&byte, 1}, there{const_cast<char*>(at), 1};
+  return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
 void Disk::check_readable(const void* data, int64_t bytes) const {
   const auto* at = static_cast<const char*>(data);
   Mappings& m = mappings();
@@ -97,8 +105,12 @@ void Disk::check_readable(const void* data, int64_t bytes) const {
   const int64_t end = mapping->offset + (at - mapping->start) + bytes;
   const NamedFile& file = mapping->file;
   struct stat info {};
-  if (::stat(file.path.c_str(), &info) != 0) return;  // nobody can shorten it by its name
-  if (info.st_dev != file.device || info.st_ino != file.inode || info.st_size >= end) return;
+  const bool is_named = ::stat(file.path.c_str(), &info) == 0 && info.st_dev == file.device &&
+                        info.st_ino == file.inode;
+  if (is_named ? info.st_size >= end : can_read(at + bytes - 1)) return;
+  if (!is_named)
+    fail(ErrorKind::Device, text("[", current_method(), "] ", printable(file.path),
+                                 " was cut short after it was opened and removed"));
   fail(ErrorKind::Device, text("[", current_method(), "] ", printable(file.path),
                                " was cut short after it was opened: it has ", info.st_size,
                                " bytes, but ", end, " are needed"));

@@ -121,9 +121,16 @@ Read read_entry(int fd, const Digest& key, std::vector<uint8_t>& value) {
 
 class DiskCache::Folder {
  public:
-  explicit Folder(int fd) : fd_(fd) {}
+  Folder(int fd, const struct stat& info) : fd_(fd), device_(info.st_dev), inode_(info.st_ino) {}
   Folder(const Folder&) = delete;
-  ~Folder() { close(fd_); }
+  ~Folder() {
+    if (is_open()) close(fd_);
+  }
+  // False where the program has closed the descriptor: it may be another file's by now.
+  bool is_open() const {
+    struct stat info {};
+    return fstat(fd_, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+  }
   int fd() const { return fd_; }
   // O_NONBLOCK: a FIFO in the folder must not hang us.
   int open_to_read(const std::string& name) const {
@@ -132,6 +139,8 @@ class DiskCache::Folder {
 
  private:
   int fd_;
+  dev_t device_;
+  ino_t inode_;
 };
 
 struct DiskCache::Entry {
@@ -177,9 +186,9 @@ std::string DiskCache::open_folder() {
   if (!make_dirs(dir_)) return text("cannot make folder ", dir_, ": ", std::strerror(errno));
   const int fd = open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return text(dir_, ": ", std::strerror(errno));
-  auto opened = std::make_shared<const Folder>(fd);
   struct stat info {};
   if (fstat(fd, &info) != 0) return text(dir_, ": ", std::strerror(errno));
+  auto opened = std::make_shared<const Folder>(fd, info);
   if (info.st_uid != geteuid()) return text(dir_, " belongs to another user");
   if (!is_own(info)) return text(dir_, " is writable by others (chmod go-w it)");
   std::lock_guard lock(mutex_);
@@ -187,16 +196,25 @@ std::string DiskCache::open_folder() {
   return "";
 }
 
-std::shared_ptr<const DiskCache::Folder> DiskCache::folder() const {
+std::shared_ptr<const DiskCache::Folder> DiskCache::folder() {
+  {
+    std::lock_guard lock(mutex_);
+    if (folder_->is_open()) return folder_;
+  }
+  const bool opened = open_folder().empty();
   std::lock_guard lock(mutex_);
+  const struct stat nothing {};
+  if (!opened) folder_ = std::make_shared<const Folder>(-1, nothing);
   return folder_;
 }
 
 int DiskCache::open_to_write(const std::string& name, int flags) {
   flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  const int fd = openat(folder()->fd(), name.c_str(), flags, 0600);
-  if (fd >= 0 || errno != ENOENT || !open_folder().empty()) return fd;
-  return openat(folder()->fd(), name.c_str(), flags, 0600);
+  int fd = openat(folder()->fd(), name.c_str(), flags, 0600);
+  if (fd < 0 && errno == ENOENT && open_folder().empty())
+    fd = openat(folder()->fd(), name.c_str(), flags, 0600);
+  if (fd >= 0) fchmod(fd, 0600);  // whatever the umask
+  return fd;
 }
 
 std::optional<std::vector<uint8_t>> DiskCache::get(std::string_view key_material) {
@@ -282,7 +300,7 @@ void DiskCache::count_failed_write(const std::string& why) {
   if (counts_.failed_writes++ == 0) warn(text("compile cache: ", why));
 }
 
-std::vector<DiskCache::Entry> DiskCache::list_entries() const {
+std::vector<DiskCache::Entry> DiskCache::list_entries() {
   std::vector<Entry> entries;
   const int fd = openat(folder_->fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* folder = fd < 0 ? nullptr : fdopendir(fd);

@@ -60,14 +60,14 @@ class DiskCache {
   struct Entry;
   class Folder;
   std::string open_folder();  // what is wrong with it, or ""
-  std::shared_ptr<const Folder> folder() const;
+  std::shared_ptr<const Folder> folder();  // opened again where the program has closed it
   int open_to_write(const std::string& name, int flags);  // makes the folder again if it is gone
   std::string path_of(const std::string& name) const { return dir_ + "/" + name; }
   void set_aside(const std::string& name);
   std::string write_file(const std::string& name, std::span<const uint8_t> header,
                          std::span<const uint8_t> value);
   void count_failed_write(const std::string& why);
-  std::vector<Entry> list_entries() const;
+  std::vector<Entry> list_entries();
   void evict_if_full(int64_t written);
 
   std::string dir_;

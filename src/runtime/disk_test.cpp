@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <mote/mote.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -48,6 +50,21 @@ bool is_mapped(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("more files may be mapped than can be open at once") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few{64, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  std::vector<std::unique_ptr<TempFile>> files;
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 100; ++i) {
+    files.push_back(std::make_unique<TempFile>(bytes_of(std::vector<float>{1, 2, float(i)})));
+    tensors.push_back(from_file(files.back()->path(), DType::f32, {3}));
+  }
+  CHECK(tensors[77].to("CPU").to_vector<float>() == std::vector<float>{1, 2, 77});
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
 
 TEST_CASE("from_file maps a file and .to copies it") {
   TempFile file(bytes_of<float>({1, 2, 3, 4, 5, 6}));
@@ -120,7 +137,8 @@ TEST_CASE("a file that is cut short after it was opened is an error") {
     const int64_t size = static_cast<int64_t>(random() % 12001);
     const int64_t rows = 1 + static_cast<int64_t>(random() % 3000);
     const int fd = ::open(file.path().c_str(), O_RDWR);
-    if (random() % 3 == 0) ::unlink(file.path().c_str());
+    const bool named = random() % 3 != 0;
+    if (!named) ::unlink(file.path().c_str());
     REQUIRE(::ftruncate(fd, size) == 0);
     ::close(fd);
     Tensor part = t(Slice(0, rows));
@@ -136,8 +154,10 @@ TEST_CASE("a file that is cut short after it was opened is an error") {
     CAPTURE(rows);
     try {
       const std::vector<float> got = read();
-      CHECK(rows * 4 <= size);
-      CHECK(std::equal(got.begin(), got.end(), values.begin()));
+      // Of a file without a name only whole pages that are gone are seen.
+      CHECK(rows * 4 <= (named ? size : (size + 4095) / 4096 * 4096));
+      const auto whole = std::min<int64_t>(rows, size / 4);
+      CHECK(std::equal(got.begin(), got.begin() + whole, values.begin()));
     } catch (const Error& e) {
       ++errors;
       CHECK(e.kind() == ErrorKind::Device);

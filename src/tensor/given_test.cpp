@@ -56,6 +56,12 @@ TEST_SUITE("given derivatives") {
     CHECK(back.total.ops <= 4 * 512 * 512);  // 1 / (1 + x), not what log1p is made of
   }
 
+  TEST_CASE("of a power see the exponents that padding makes 0") {
+    Tensor x = full({4}, 2., {DType::f64}).requires_grad_();
+    x.pow(full({2}, 3., {DType::f64}).pad({1, 1})).sum().backward();
+    CHECK(x.grad().to_vector<double>() == std::vector<double>{0, 12, 12, 0});
+  }
+
   TEST_CASE("work with symbolic sizes") {
     Sym n = Variable("given_n", 1, 8).bind(3);
     Tensor all = tensor({1.0, 2.0, 4.0, 7.0, 7.0, 7.0, 7.0, 7.0}, {float64}).realize();
