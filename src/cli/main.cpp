@@ -161,13 +161,16 @@ int execute(std::span<const char* const> words, int& on_error) {
 
 }  // namespace
 
-// All memory that is not a tensor's: says how much was wanted where there is none.
+// All memory that is not a tensor's: says how much was wanted where there is none. Sanitizers have
+// operators of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(size_t bytes) {
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
   throw OutOfMemory(bytes);
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
+#endif
 
 int main(int argc, char** argv) {
   hold_standard_descriptors();
