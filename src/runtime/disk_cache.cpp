@@ -213,7 +213,9 @@ int DiskCache::open_to_write(const std::string& name, int flags) {
   int fd = openat(folder()->fd(), name.c_str(), flags, 0600);
   if (fd < 0 && errno == ENOENT && open_folder().empty())
     fd = openat(folder()->fd(), name.c_str(), flags, 0600);
-  if (fd >= 0) fchmod(fd, 0600);  // whatever the umask
+  struct stat info {};
+  const bool is_new = fd >= 0 && fstat(fd, &info) == 0 && info.st_size == 0;
+  if (is_new && !(info.st_mode & 077)) fchmod(fd, 0600);  // whatever the umask
   return fd;
 }
 
