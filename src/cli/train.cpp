@@ -107,6 +107,8 @@ std::string take_free_name(const std::string& task) {
 
 void check_writable(const std::string& path) {
   CallScope call("train", Loc::current());
+  std::error_code unknown;
+  check(!std::filesystem::is_directory(path, unknown), "[train] ", printable(path), " is a folder");
   OutputFile never_committed(path);
 }
 
