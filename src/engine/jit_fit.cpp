@@ -129,7 +129,7 @@ bool Replayable::follows(size_t position) {
 }
 
 std::optional<Misfit> Replayable::misfit(const Walked& arguments, const PlacedArguments& placed) {
-  const std::vector<Place>& then = situation_.recording.places;
+  const std::vector<ArgumentPlace>& then = situation_.recording.places;
   const size_t count = placed.places.size();
   if (std::string why = changed_switch(arguments); !why.empty()) return Misfit{why};
   if (situation_.pinned && !std::equal(placed.places.begin(), placed.places.end(), then.begin()))

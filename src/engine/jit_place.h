@@ -15,10 +15,10 @@
 namespace mote {
 
 // What an argument shows of which memory.
-struct Place {
+struct ArgumentPlace {
   uint64_t root = 0;  // the id of the storage; 0: undefined
   Ref chain;          // of a view of a part, or in another order
-  bool operator==(const Place& o) const { return root == o.root && chain == o.chain; }
+  bool operator==(const ArgumentPlace& o) const { return root == o.root && chain == o.chain; }
 };
 
 // By position.
@@ -26,7 +26,7 @@ struct PlacedArguments {
   std::vector<Tensor> pieces;      // the tensor that is used: the argument, or a copy of a view
   std::vector<Storage*> storages;  // under it; null: undefined, or a view that is not copied
   std::vector<Storage*> roots;     // under what the argument is or looks at
-  std::vector<Place> places;
+  std::vector<ArgumentPlace> places;
 };
 
 // What is realized together runs on one device, and unrelated work must not change how.

@@ -196,6 +196,8 @@ TEST_CASE("optim: flat steps are one kernel and take no more memory") {
   CHECK(flat.kept_bytes == plain.kept_bytes);
   CHECK(flat.step.arena_bytes <= plain.step.arena_bytes);
   CHECK(flat.backward.arena_bytes <= plain.backward.arena_bytes);
+  // The parts of one buffer are written one after another. That can move one of two sums over the
+  // same values to a later level, where it is not merged with the other.
   CHECK(flat.backward.kernels.size() <= plain.backward.kernels.size() + 1);
   CHECK(flat.backward.total.ops <= plain.backward.total.ops * 1.001);
 }
