@@ -11,16 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "test/amount.h"
+
 using namespace mote;
 
 namespace {
 
 using Exact = long double;
-
-double test_scale() {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return text ? std::atof(text) : 1.0;
-}
 
 struct Function {
   const char* name;
@@ -270,12 +267,12 @@ TEST_SUITE("accuracy") {
   }
 
   TEST_CASE("functions of f64 are within 2 ulp") {
-    auto count = static_cast<size_t>(20'000 * test_scale());
+    auto count = test::scaled<size_t>(20'000);
     measure<double>("CPU", count, 1);
     measure<double>("INTERP", count / 10, 2);
   }
   TEST_CASE("functions of f32 are within their bounds") {
-    auto count = static_cast<size_t>(20'000 * test_scale());
+    auto count = test::scaled<size_t>(20'000);
     measure<float>("CPU", count, 3);
     measure<float>("INTERP", count / 10, 4);
   }
@@ -283,7 +280,7 @@ TEST_SUITE("accuracy") {
 
 TEST_SUITE("soak") {
   TEST_CASE("functions of f64 and f32 are within their bounds, at many points") {
-    auto count = static_cast<size_t>(500'000 * test_scale());
+    auto count = test::scaled<size_t>(500'000);
     measure<double>("CPU", count, 5);
     measure<float>("CPU", count, 6);
     measure<double>("INTERP", count / 50, 7);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "test/amount.h"
+
 using namespace mote;
 
 namespace {
@@ -447,11 +449,6 @@ class Program {
   }
 };
 
-int scaled(int count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return scale ? std::max(1, static_cast<int>(count * std::atof(scale))) : count;
-}
-
 void run_programs(const char* device, int first_seed, int count, int steps) {
   int failures = 0;
   auto start = std::chrono::steady_clock::now();
@@ -602,16 +599,16 @@ TEST_SUITE("aliasing") {
   }
 
   TEST_CASE("random programs of views and writes, interpreted") {
-    run_programs("INTERP", 0, scaled(2000), 30);
+    run_programs("INTERP", 0, test::scaled(2000), 30);
   }
   TEST_CASE("random programs of views and writes, compiled") {
-    run_programs("CPU", 0, scaled(60), 30);
+    run_programs("CPU", 0, test::scaled(60), 30);
   }
 }
 
 TEST_SUITE("soak") {
   TEST_CASE("random programs of views and writes, many") {
-    run_programs("INTERP", 1'000'000, scaled(48'000), 30);
-    run_programs("CPU", 1'000'000, scaled(2'000), 40);
+    run_programs("INTERP", 1'000'000, test::scaled(48'000), 30);
+    run_programs("CPU", 1'000'000, test::scaled(2'000), 40);
   }
 }

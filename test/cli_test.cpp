@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "io/json.h"
+#include "test/amount.h"
 #include "test/process.h"
 #include "test/shared_data.h"
 #include "test_paths.h"
@@ -126,11 +127,6 @@ void kill_and_resume(int kills) {
     REQUIRE(read_text(path) == whole);
   }
   MESSAGE(finished << " runs to the end, " << resumed << " resumed ones");
-}
-
-int scaled(int count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return std::max(2, static_cast<int>(count * (scale ? std::atof(scale) : 1.0)));
 }
 
 }  // namespace
@@ -391,7 +387,7 @@ TEST_SUITE("command line") {
   }
 
   TEST_CASE("kill -9 at random moments loses nothing that was saved") {
-    kill_and_resume(scaled(20));
+    kill_and_resume(test::scaled(20, 2));
   }
 
   TEST_CASE("full disks and unwritable paths are errors that lose nothing") {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "test/amount.h"
 #include "test/derivative_points.h"
 
 using namespace mote;
@@ -281,12 +282,12 @@ void check_all_differences(size_t rows, const std::string& device, uint64_t seed
 
 TEST_CASE("derivative points: no NaN behind a finite loss, norm or activation") {
   const uint64_t seed = point_seed();
-  check_all(scaled_count(200), DType::f32, "CPU", seed);
-  check_all(scaled_count(20), DType::f64, "INTERP", seed);
+  check_all(scaled<size_t>(200), DType::f32, "CPU", seed);
+  check_all(scaled<size_t>(20), DType::f64, "INTERP", seed);
 }
 
 TEST_CASE("derivative points: folds agree with differences at any scale") {
-  check_all_differences(scaled_count(100), "CPU", point_seed());
+  check_all_differences(scaled<size_t>(100), "CPU", point_seed());
 }
 
 TEST_SUITE_BEGIN("soak");
@@ -294,11 +295,11 @@ TEST_SUITE_BEGIN("soak");
 TEST_CASE("derivative points: no NaN behind a finite loss, norm or activation, in very many rows") {
   const uint64_t seed = point_seed();
   for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
-    check_all(scaled_count(1000), dtype, "CPU", seed);
+    check_all(scaled<size_t>(1000), dtype, "CPU", seed);
 }
 
 TEST_CASE("derivative points: folds agree with differences in very many rows") {
-  check_all_differences(scaled_count(2000), "CPU", point_seed());
+  check_all_differences(scaled<size_t>(2000), "CPU", point_seed());
 }
 
 TEST_SUITE_END();

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "test/amount.h"
 #include "test/derivative_points.h"
 
 using namespace mote;
@@ -142,16 +143,16 @@ void check_all(size_t count, DType dtype, const std::string& device, uint64_t se
 
 TEST_CASE("derivative points: pairs have their closed forms") {
   const uint64_t seed = point_seed();
-  check_all(scaled_count(400), DType::f32, "CPU", seed);
-  check_all(scaled_count(400), DType::f64, "CPU", seed);
-  check_all(scaled_count(40), DType::f64, "INTERP", seed);
+  check_all(scaled<size_t>(400), DType::f32, "CPU", seed);
+  check_all(scaled<size_t>(400), DType::f64, "CPU", seed);
+  check_all(scaled<size_t>(40), DType::f64, "INTERP", seed);
 }
 
 TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("derivative points: pairs have their closed forms at very many points") {
   const uint64_t seed = point_seed();
-  for (DType dtype : {DType::f32, DType::f64}) check_all(scaled_count(4000), dtype, "CPU", seed);
+  for (DType dtype : {DType::f32, DType::f64}) check_all(scaled<size_t>(4000), dtype, "CPU", seed);
 }
 
 TEST_SUITE_END();

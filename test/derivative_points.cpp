@@ -2,20 +2,15 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
+
+#include "test/amount.h"
 
 namespace mote::test {
 
 uint64_t point_seed() {
-  if (const char* given = std::getenv("MOTE_TEST_SEED")) return std::strtoull(given, nullptr, 10);
-  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) %
-         1000000;
-}
-
-size_t scaled_count(size_t count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return scale ? static_cast<size_t>(static_cast<double>(count) * std::atof(scale)) : count;
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return seed_or(static_cast<uint64_t>(now) % 1000000);
 }
 
 double Points::rounded(double v) const {

@@ -10,9 +10,8 @@ namespace mote::test {
 
 using Values = std::vector<double>;
 
-// Seed and amount of work: MOTE_TEST_SEED, else the clock; count times MOTE_TEST_SCALE.
+// MOTE_TEST_SEED, else of the clock.
 uint64_t point_seed();
-size_t scaled_count(size_t count);
 
 // Zeros of both signs, ones, small integers and their neighbours, halves, places where functions
 // saturate, and magnitudes of the whole range of the dtype; all representable in it, within

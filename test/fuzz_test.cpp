@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "test/amount.h"
 #include "test/file_builders.h"
 
 #define TARGETS(X)                                                                     \
@@ -160,8 +161,7 @@ void fuzz_all(uint64_t seed, int64_t runs) {
 }  // namespace
 
 TEST_CASE("loaders take mutated files or refuse them") {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  fuzz_all(20, static_cast<int64_t>(15000 * (scale ? std::atof(scale) : 1)));
+  fuzz_all(20, mote::test::scaled<int64_t>(15000));
 }
 
 TEST_CASE("loaders take a million mutated files each" * doctest::test_suite("soak")) {

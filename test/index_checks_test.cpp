@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "engine/realize.h"
+#include "test/amount.h"
 #include "test/error_of.h"
 #include "test/odd_devices.h"
 #include "test/temp_folder.h"
@@ -284,10 +285,8 @@ void Cases::run_one() {
 }
 
 void run_cases(int64_t count) {
-  if (const char* scale = std::getenv("MOTE_TEST_SCALE"))
-    count = static_cast<int64_t>(static_cast<double>(count) * std::atof(scale));
-  const char* given = std::getenv("MOTE_TEST_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 11;
+  count = test::scaled(count);
+  const uint64_t seed = test::seed_or(11);
   MESSAGE("seed " << seed << ", " << count << " cases");
   Cases cases(seed);
   for (int64_t i = 0; i < count; ++i) cases.run_one();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/flags.h"
+#include "test/amount.h"
 
 using namespace mote;
 
@@ -335,8 +336,7 @@ void compare(uint64_t seed, uint64_t body_seed, Tally& tally) {
 
 Tally compare_programs(int count, uint64_t bodies) {
   Tally tally;
-  const char* from = std::getenv("MOTE_TEST_SEED");
-  const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 1;
+  const uint64_t first = test::seed_or(1);
   for (uint64_t i = 0; i < static_cast<uint64_t>(count) && tally.wrong < 10; ++i)
     compare(first + i, (first + i) % bodies, tally);
   MESSAGE("seed ", first, ": ", tally.programs, " programs, ", tally.replays, " of ",
@@ -344,16 +344,11 @@ Tally compare_programs(int count, uint64_t bodies) {
   return tally;
 }
 
-int scaled(int count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return scale ? std::max(1, static_cast<int>(count * std::atof(scale))) : count;
-}
-
 }  // namespace
 
 TEST_SUITE("jit") {
   TEST_CASE("jit: random functions give the bits of JIT=0, whatever shares memory") {
-    Tally tally = compare_programs(scaled(300), 20);
+    Tally tally = compare_programs(test::scaled(300), 20);
     CHECK(tally.replays * 5 > tally.programs * kCalls);
     CHECK(tally.refused * 50 <= tally.programs);
   }
@@ -361,7 +356,7 @@ TEST_SUITE("jit") {
 
 TEST_SUITE("soak") {
   TEST_CASE("jit: many random functions give the bits of JIT=0") {
-    Tally tally = compare_programs(scaled(20000), 400);
+    Tally tally = compare_programs(test::scaled(20000), 400);
     CHECK(tally.replays * 5 > tally.programs * kCalls);
     CHECK(tally.refused * 50 <= tally.programs);
   }

@@ -14,6 +14,7 @@
 #include "ir/print.h"
 #include "lower/decompose.h"
 #include "rewrite/matcher.h"
+#include "test/amount.h"
 
 using namespace mote;
 
@@ -21,15 +22,7 @@ TEST_SUITE_BEGIN("laws");
 
 namespace {
 
-double scale() {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return text ? std::atof(text) : 1.0;
-}
-
-uint64_t seed() {
-  const char* text = std::getenv("MOTE_TEST_SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20240807;
-}
+uint64_t seed() { return test::seed_or(20240807); }
 
 class Random {
  public:
@@ -414,7 +407,7 @@ void fuzz_rules(const RuleSet& set, uint64_t total, void* context = nullptr) {
   ArenaScope scope(scratch);
   const Matcher& matcher = set.matcher();
   const size_t forms = matcher.forms().size();
-  const double least = 1000 * scale();
+  const double least = test::scaled(1000.0);
   const uint64_t each = std::max(static_cast<uint64_t>(least), total / forms) + 1;
   uint64_t fired = 0;
   for (size_t form = 0; form < forms; ++form) {
@@ -435,7 +428,7 @@ void fuzz_rules(const RuleSet& set, uint64_t total, void* context = nullptr) {
 
 TEST_CASE("every rule keeps every value") {
   auto start = std::chrono::steady_clock::now();
-  fuzz_rules(simplify_rules, static_cast<uint64_t>(1'050'000 * scale()));
+  fuzz_rules(simplify_rules, test::scaled<uint64_t>(1'050'000));
   Target target;
   fuzz_rules(expansion_rules, 0, &target);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -449,7 +442,7 @@ TEST_CASE("simplify keeps every value of random expressions") {
   Random rng(seed() + 7);
   Generator generate(rng);
   Evaluator evaluate(rng);
-  const int rounds = static_cast<int>(60'000 * scale());
+  const int rounds = test::scaled(60'000);
   for (int k = 0; k < rounds; ++k) {
     if (k % 256 == 0) arena().reset();
     generate.fresh();
@@ -500,7 +493,7 @@ TEST_CASE("collapsed sums equal the sums, and read only inside memory") {
   ArenaScope scope(scratch);
   Random rng(seed() + 11);
   Evaluator evaluate(rng);
-  const int rounds = static_cast<int>(4'000 * scale());
+  const int rounds = test::scaled(4'000);
   int collapsed = 0;
   for (int k = 0; k < rounds; ++k) {
     if (k % 64 == 0) arena().reset();

@@ -19,17 +19,13 @@
 #include <set>
 #include <thread>
 
+#include "test/amount.h"
 #include "test/process.h"
 
 using namespace mote;
 namespace fs = std::filesystem;
 
 namespace {
-
-int scaled(int count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return std::max(1, static_cast<int>(count * (scale ? std::atof(scale) : 1)));
-}
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -338,7 +334,7 @@ TEST_SUITE("lost work") {
   }
 
   TEST_CASE("signals at random moments leave what was learned") {
-    interrupt_at_random(scaled(4), std::random_device{}());
+    interrupt_at_random(test::scaled(4), std::random_device{}());
   }
 
   TEST_CASE("200 signals at random moments" * doctest::test_suite("soak")) {

@@ -18,6 +18,7 @@
 #include "runtime/device.h"
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
+#include "test/amount.h"
 #include "test/odd_devices.h"
 
 using namespace mote;
@@ -200,11 +201,6 @@ std::string actions_of(const Script& p, const Variant& v) {
   return out;
 }
 
-double scale() {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return text ? std::atof(text) : 1;
-}
-
 // How often each rule fired while the programs were scheduled. The rules of the algebra are tested
 // one by one elsewhere (laws_test.cpp): the whole list is for long runs.
 void print_fires(const RewriteTrace& trace) {
@@ -309,34 +305,34 @@ void run_checked_programs(uint64_t first, int64_t count) {
 }  // namespace
 
 TEST_CASE("random programs: checks find the same on all devices") {
-  run_checked_programs(600'000, static_cast<int64_t>(60 * scale()));
+  run_checked_programs(600'000, test::scaled<int64_t>(60));
 }
 
 TEST_CASE("many random programs with checks" * doctest::test_suite("soak")) {
-  run_checked_programs(6'000'000, static_cast<int64_t>(5000 * scale()));
+  run_checked_programs(6'000'000, test::scaled<int64_t>(5000));
 }
 
 TEST_CASE("random programs give what the reference interpreter gives") {
-  run_programs(1, static_cast<int64_t>(1000 * scale()), 240, usual);
+  run_programs(1, test::scaled<int64_t>(1000), 240, usual);
 }
 
 TEST_CASE("random programs on a late device and as interpreted kernels") {
-  run_programs(500'000, static_cast<int64_t>(100 * scale()), 120, others);
+  run_programs(500'000, test::scaled<int64_t>(100), 120, others);
 }
 
 TEST_CASE("random programs with random legal actions") {
-  run_programs(700'000, static_cast<int64_t>(200 * scale()), 240, drawn);
+  run_programs(700'000, test::scaled<int64_t>(200), 240, drawn);
 }
 
 TEST_CASE("many random programs with random legal actions" * doctest::test_suite("soak")) {
-  run_programs(4'000'000, static_cast<int64_t>(6000 * scale()), 3600, drawn);
+  run_programs(4'000'000, test::scaled<int64_t>(6000), 3600, drawn);
 }
 
 TEST_CASE("many random programs" * doctest::test_suite("soak")) {
-  run_programs(1'000'000, static_cast<int64_t>(20000 * scale()), 3600, usual);
+  run_programs(1'000'000, test::scaled<int64_t>(20000), 3600, usual);
 }
 
 TEST_CASE("many random programs by other means" * doctest::test_suite("soak")) {
-  run_programs(2'000'000, static_cast<int64_t>(2000 * scale()), 1800, others);
-  run_programs(3'000'000, static_cast<int64_t>(200 * scale()), 1800, compiled_c);
+  run_programs(2'000'000, test::scaled<int64_t>(2000), 1800, others);
+  run_programs(3'000'000, test::scaled<int64_t>(200), 1800, compiled_c);
 }

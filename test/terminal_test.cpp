@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "io/bytes.h"
 #include "io/json.h"
+#include "test/amount.h"
 #include "test/file_builders.h"
 #include "test/process.h"
 
@@ -18,11 +19,6 @@ using namespace mote;
 using namespace mote::test;
 
 namespace {
-
-int scaled(int count) {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  return std::max(1, static_cast<int>(count * (scale ? std::atof(scale) : 1)));
-}
 
 // Independent of is_control: by what a terminal does with them.
 const std::vector<uint32_t>& hostile_characters() {
@@ -179,7 +175,7 @@ TEST_SUITE("terminal") {
   }
 
   TEST_CASE("nothing in a file or a name reaches a terminal as it is") {
-    const int rounds = scaled(1);
+    const int rounds = test::scaled(1);
     const unsigned seed = std::random_device{}();
     Hostile h(seed);
     int runs = 0;

@@ -11,6 +11,7 @@
 
 #include "engine/realize.h"
 #include "ir/graph.h"
+#include "test/amount.h"
 
 using namespace mote;
 
@@ -202,8 +203,7 @@ TEST_CASE("the second step of a training loop compiles nothing") {
 }
 
 TEST_CASE("ten thousand training steps keep nodes and memory flat") {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  const int steps = static_cast<int>(10'000 * (text ? std::atof(text) : 1));
+  const int steps = test::scaled(10'000);
   manual_seed(2);
   Training training;
   Tensor y = labels();

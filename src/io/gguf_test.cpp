@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/realize.h"
+#include "test/amount.h"
 #include "test/shared_data.h"
 
 using namespace mote;
@@ -155,16 +156,11 @@ std::string refusal(const File& file) try {
   return "accepted";
 } catch (const Error& e) { return e.what(); }
 
-int64_t scale() {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return text ? std::max(1, std::atoi(text)) : 1;
-}
-
 }  // namespace
 
 TEST_CASE("gguf: quantised blocks mean what their descriptions say") {
   unsigned seed = 1;
-  int64_t count = 40 * scale();
+  int64_t count = test::scaled<int64_t>(40, 40);
   MESSAGE("seed ", seed, ", ", count, " blocks of each encoding");
   for (const GgufEncoding& e : gguf_encodings()) {
     if (!e.decode) continue;

@@ -6,15 +6,11 @@
 
 #include "lower/block_eval_test.h"
 #include "lower/decompose.h"
+#include "test/amount.h"
 
 using namespace mote;
 
 namespace {
-
-double test_scale() {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return text ? std::atof(text) : 1.0;
-}
 
 struct CurveRow {
   Op op;
@@ -191,9 +187,9 @@ TEST_CASE("curves: the evaluator of these tests agrees with ir/eval") {
 }
 
 TEST_CASE("curves: f32 within their bounds") {
-  check_curves<float>(DType::f32, static_cast<size_t>(2e6 * test_scale()));
+  check_curves<float>(DType::f32, test::scaled<size_t>(2'000'000));
 }
 
 TEST_CASE("curves: f64 within their bounds") {
-  check_curves<double>(DType::f64, static_cast<size_t>(2e5 * test_scale()));
+  check_curves<double>(DType::f64, test::scaled<size_t>(200'000));
 }

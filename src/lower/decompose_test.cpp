@@ -12,15 +12,11 @@
 #include "lower/block_eval_test.h"
 #include "lower/lower.h"
 #include "runtime/interp_program.h"
+#include "test/amount.h"
 
 using namespace mote;
 
 namespace {
-
-size_t scaled(double count) {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return static_cast<size_t>(count * (text ? std::atof(text) : 1.0));
-}
 
 constexpr DType all_ints[] = {DType::u8, DType::u16, DType::u32, DType::u64,
                               DType::i8, DType::i16, DType::i32, DType::i64};
@@ -118,7 +114,7 @@ std::string op_name(Op op, DType d) { return std::string(name(op)) + " " + name(
 TEST_CASE("decompose: division, modulo and shifts of any operands") {
   for (DType d : all_ints)
     for (Op op : {Op::IDiv, Op::IMod, Op::Shl, Op::Shr})
-      CHECK_MESSAGE(op_mismatches(op, d, {d, d}, everything(), scaled(4000)) == 0, op_name(op, d));
+      CHECK_MESSAGE(op_mismatches(op, d, {d, d}, everything(), test::scaled<size_t>(4000)) == 0, op_name(op, d));
 }
 
 TEST_CASE("decompose: bools do not wrap") {
@@ -201,7 +197,7 @@ TEST_CASE("decompose: casts between all dtypes") {
   types.push_back(DType::boolean);
   for (DType from : types)
     for (DType to : types)
-      CHECK_MESSAGE(op_mismatches(Op::Cast, to, {from}, everything(), scaled(4000)) == 0,
+      CHECK_MESSAGE(op_mismatches(Op::Cast, to, {from}, everything(), test::scaled<size_t>(4000)) == 0,
                     (std::string(name(from)) + " to " + name(to)));
 }
 
@@ -213,7 +209,7 @@ TEST_CASE("decompose: multiply-add rounds once without hardware for it") {
   Target plain;
   plain.fma = false;
   CHECK(op_mismatches(Op::MulAdd, DType::f32, {DType::f32, DType::f32, DType::f32}, plain,
-                      scaled(200'000)) == 0);
+                      test::scaled<size_t>(200'000)) == 0);
   Target fused = plain;
   fused.fma = true;
   Arena arena;
@@ -264,7 +260,7 @@ TEST_CASE("decompose: encoding rounds to nearest even, also from f64") {
       BlockEval graph(encode_float(from == DType::f64 ? narrow_to_odd(x) : x, d));
       std::mt19937_64 random(11);
       size_t wrong = 0;
-      for (size_t done = 0; done < scaled(100'000); done += BlockEval::kBlock) {
+      for (size_t done = 0; done < test::scaled<size_t>(100'000); done += BlockEval::kBlock) {
         for (int i = 0; i < BlockEval::kBlock; ++i) {
           uint64_t r = random(), code = r & ((1u << row(d).bits) - 1), next = code + 1;
           // Half of the values are halfway between two neighbours, or just beside that.
@@ -295,7 +291,7 @@ TEST_CASE("decompose: f64 patterns to f32 and back") {
   BlockEval exact(encoded), back(decode_double(encoded)), narrow(decoded);
   std::mt19937_64 random(3);
   size_t wrong = 0;
-  for (size_t done = 0; done < scaled(100'000); done += BlockEval::kBlock) {
+  for (size_t done = 0; done < test::scaled<size_t>(100'000); done += BlockEval::kBlock) {
     for (int i = 0; i < BlockEval::kBlock; ++i) {
       Scalar x = random_scalar(DType::f32, random);
       write(exact.input<char>(0), i, x);
@@ -362,7 +358,7 @@ void check_carried(DType d, const Target& target) {
     BlockEval got(graph);
     std::mt19937_64 random(23);
     size_t wrong = 0;
-    for (size_t done = 0; done < scaled(5000); done += BlockEval::kBlock) {
+    for (size_t done = 0; done < test::scaled<size_t>(5000); done += BlockEval::kBlock) {
       std::vector<std::vector<Scalar>> values(src.size());
       for (size_t s = 0; s < src.size(); ++s)
         for (int i = 0; i < BlockEval::kBlock; ++i) {
@@ -491,11 +487,11 @@ TEST_CASE("decompose: 64-bit integers in words") {
     for (Op op : {Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::Max, Op::Min, Op::Shl, Op::Shr,
                   Op::IDiv, Op::IMod}) {
       DType types[] = {d, d};
-      CHECK_MESSAGE(word_mismatches(op, d, types, scaled(4000)) == 0, op_name(op, d));
+      CHECK_MESSAGE(word_mismatches(op, d, types, test::scaled<size_t>(4000)) == 0, op_name(op, d));
     }
     for (Op op : {Op::Lt, Op::Eq}) {
       DType types[] = {d, d};
-      CHECK_MESSAGE(word_mismatches(op, DType::boolean, types, scaled(4000)) == 0, op_name(op, d));
+      CHECK_MESSAGE(word_mismatches(op, DType::boolean, types, test::scaled<size_t>(4000)) == 0, op_name(op, d));
     }
     DType one[] = {d}, three[] = {DType::boolean, d, d};
     CHECK_MESSAGE(word_mismatches(Op::Neg, d, one, 2000) == 0, op_name(Op::Neg, d));
@@ -503,9 +499,9 @@ TEST_CASE("decompose: 64-bit integers in words") {
     for (DType other : {DType::boolean, DType::u8, DType::i16, DType::i32, DType::u32, DType::i64,
                         DType::u64, DType::f16, DType::f32}) {
       DType from[] = {other};
-      CHECK_MESSAGE(word_mismatches(Op::Cast, d, from, scaled(4000)) == 0,
+      CHECK_MESSAGE(word_mismatches(Op::Cast, d, from, test::scaled<size_t>(4000)) == 0,
                     (std::string(name(other)) + " to " + name(d)));
-      CHECK_MESSAGE(word_mismatches(Op::Cast, other, one, scaled(4000)) == 0,
+      CHECK_MESSAGE(word_mismatches(Op::Cast, other, one, test::scaled<size_t>(4000)) == 0,
                     (std::string(name(d)) + " to " + name(other)));
     }
   }

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/random.h"
+#include "test/amount.h"
 
 using namespace mote;
 
@@ -303,15 +304,10 @@ void follow_many(int count) {
   }
 }
 
-int scaled(int count) {
-  const char* text = std::getenv("MOTE_TEST_SCALE");
-  return std::max(1, static_cast<int>(count * (text ? std::atof(text) : 1)));
-}
-
 }  // namespace
 
-TEST_CASE("optim: master weights with any mix of dtypes follow f64") { follow_many(scaled(12)); }
+TEST_CASE("optim: master weights with any mix of dtypes follow f64") { follow_many(test::scaled(12)); }
 TEST_CASE("optim: master weights with many mixes of dtypes follow f64" *
           doctest::test_suite("soak")) {
-  follow_many(scaled(1000));
+  follow_many(test::scaled(1000));
 }

@@ -13,6 +13,8 @@
 #include <numeric>
 #include <random>
 
+#include "test/amount.h"
+
 using namespace mote;
 
 namespace {
@@ -124,8 +126,7 @@ TEST_CASE("from_file unmaps at the last use") {
 // Cut at any byte, by name, through another name or after the name is gone: what is left can be
 // read, what is not is an error, before anything runs.
 TEST_CASE("a file that is cut short after it was opened is an error") {
-  const char* scale = std::getenv("MOTE_TEST_SCALE");
-  const int runs = std::max(1, static_cast<int>(60 * (scale ? std::atof(scale) : 1)));
+  const int runs = test::scaled(60);
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
   std::vector<float> values(3000);
