@@ -265,8 +265,10 @@ void run_programs(uint64_t first, int64_t count, double budget_seconds,
 // Whether some index is out of range, or a divisor 0.
 bool finds_violation(const Script& p, const char* device) {
   try {
-    std::vector<Tensor> tensors = programs::execute(p, device, true);
-    for (int o : p.outputs) tensors[static_cast<size_t>(o)].to_vector<double>();
+    std::vector<Tensor> tensors = programs::execute(p, device, true), outputs;
+    for (int o : p.outputs) outputs.push_back(tensors[static_cast<size_t>(o)]);
+    if (p.together) realize(outputs);
+    for (const Tensor& t : outputs) t.to_vector<double>();
     zeros({}, {.device = device}).item<float>();  // outputs may be empty
   } catch (const Error& error) {
     const std::string_view what = error.what();
