@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -18,6 +19,7 @@
 #include "test/amount.h"
 #include "test/error_of.h"
 #include "test/odd_devices.h"
+#include "test/seconds.h"
 #include "test/temp_folder.h"
 
 using namespace mote;
@@ -428,6 +430,48 @@ TEST_CASE("indices: a device that is late reports at the next read") {
   });
   CHECK(has(error, "[embedding] index 8 is out of range"));
   CHECK(total(2).item<float>() == doctest::Approx(63));
+}
+
+TEST_CASE("indices: a late device reports to the thread that submitted the work") {
+  add_odd_devices();
+  Tensor table = mat(ints({0}, "LATE")).realize(), other = zeros({3}, {.device = "LATE"}).realize();
+  auto read_other = [&] { other.to_vector<float>(); };
+  // LATE may be done before the submission returns. Then the error comes at once, and the attempt
+  // shows nothing.
+  auto submit = [&] {
+    const Tensor i = computed({1, 17}, "LATE");
+    return error_of([&] { i.embedding(table).realize(); });
+  };
+  int late = 0;
+  for (int k = 0; k < 10; ++k) {
+    if (submit() != fine) continue;
+    ++late;
+    std::string elsewhere;
+    std::thread([&] { elsewhere = error_of(read_other); }).join();
+    CHECK(elsewhere == fine);
+    CHECK(has(error_of(read_other), "[embedding] index 17 is out of range"));
+  }
+  CHECK(late > 0);
+  // A thread that ends leaves its errors to the next reader.
+  std::string at_once;
+  std::thread([&] { at_once = submit(); }).join();
+  CHECK(has(at_once == fine ? error_of(read_other) : at_once, "[embedding] index 17"));
+  CHECK(error_of(read_other) == fine);
+}
+
+TEST_CASE("indices: an integer that is shown many times is looked at once") {
+  const int64_t rows = int64_t{1} << 32;
+  auto taken = [&](int64_t last) {
+    Tensor index = ints({0, 1, last}).reshape({1, 3}).expand({rows, 3});
+    vec(ints({0})).take(index.narrow(0, 1, rows - 2));  // not computed
+  };
+  CHECK(test::seconds_of([&] { CHECK(error_of([&] { taken(5); }) == fine); }) < 1);
+  CHECK(has(error_of([&] { taken(6); }), "[take] index 6 is out of range"));
+  // A mask's elements count as often as they are shown.
+  Tensor mask = ints({0, 1, 1}).ne(0).contiguous().realize();
+  Tensor shown = mask.reshape({1, 3}).expand({3, 3}).narrow(0, 1, 2), x = zeros({2, 3}).contiguous();
+  CHECK(error_of([&] { x.clone().set({shown}, ones({4})).realize(); }) == fine);
+  CHECK(error_of([&] { x.clone().set({shown}, ones({2})).realize(); }) != fine);
 }
 
 TEST_CASE("indices: sizes that are variables") {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include "base/error.h"
+#include "base/lifetime.h"
 #include "engine/jit_record.h"
 #include "engine/plan.h"
 #include "ir/provenance.h"
@@ -170,15 +172,12 @@ int64_t HostCheck::converted(int64_t v) const {
 // One step for every run of places in a row, or with equal distances.
 template <class F>
 void HostCheck::for_each_run(F f) const {
-  std::vector<Axis> axes;
-  for (const Axis& a : axes_) {
-    if (a.size == 0) return;
-    if (a.size == 1) continue;
-    if (!axes.empty() && axes.back().stride == a.stride * a.size)
-      axes.back() = {axes.back().size * a.size, a.stride};
-    else
-      axes.push_back(a);
-  }
+  if (std::ranges::count(axes_, 0, &Axis::size)) return;
+  std::vector<Axis> axes = axes_;
+  // What is shown again is looked at once, unless it counts.
+  if (must_ != Must::Count)
+    std::erase_if(axes, [](const Axis& a) { return a.stride == 0; });
+  axes = merged(axes);
   const Axis inner = axes.empty() ? Axis{1, 1} : axes.back();
   if (!axes.empty()) axes.pop_back();
   std::vector<int64_t> at(axes.size(), 0);
@@ -272,12 +271,25 @@ struct Watched {
   StorageRef storage;
   DeviceCheck check;
 };
-// Guarded by the engine's lock, which a realization holds to its end: what its kernels find is
-// raised by it, and by no other thread that reads something meanwhile.
-std::vector<Watched>& watched() {
-  static auto* list = new std::vector<Watched>;
+using WatchedList = std::vector<Watched>;
+
+// Checks of threads that have ended. Guarded by the engine's lock.
+WatchedList& left_over() {
+  static auto* list = new WatchedList;
   return *list;
 }
+
+// A thread gets the errors of what it submitted, and no other thread does. If it ends before it
+// asks, whoever reads a value next gets them: no error is lost.
+struct OwnWatched {
+  WatchedList list;
+  ~OwnWatched() {
+    if (list.empty()) return;
+    std::lock_guard lock(engine_mutex());
+    std::ranges::move(list, std::back_inserter(left_over()));
+  }
+};
+WatchedList& watched() { return PerThread<OwnWatched>::get().list; }
 
 // What the kernel left; nothing while it runs. One that failed has an error of its own.
 std::optional<int64_t> result_in(Storage& storage, bool wait) {
@@ -306,6 +318,7 @@ void watch(Storage& storage, const DeviceCheck& check) {
 
 void raise_violations(bool wait) {
   std::lock_guard lock(engine_mutex());
+  if (wait) std::ranges::move(std::exchange(left_over(), {}), std::back_inserter(watched()));
   std::optional<DeviceCheck> broken;
   int64_t largest = kNoViolation;
   std::erase_if(watched(), [&](const Watched& one) {

@@ -32,9 +32,7 @@ class HostCheck {
   uint32_t provenance() const { return provenance_; }
 
  private:
-  struct Axis {
-    int64_t size, stride;
-  };
+  using Axis = StridedAxis;
   bool apply(UOp move, bool numeric);
   template <class F>
   void for_each_run(F f) const;

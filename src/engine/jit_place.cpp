@@ -133,7 +133,7 @@ bool ShownViews::prepare_write(const Tensor& t, const TensorSet& made) {
     found = true;
     for (const TensorImpl* m : made)
       if (m->base.impl() == s.view.impl())
-        look_through(const_cast<TensorImpl&>(*m), s.base, s.chain);
+        look_through(const_cast<TensorImpl&>(*m), s.base, s.chain, s.strides);
     hide(s);
   }
   std::erase_if(shown_, is_of_it);

@@ -30,9 +30,10 @@ void note_pending(TensorImpl& impl);
 std::vector<Tensor> take_pending();
 
 // A view that looked at `shown`, which was a tensor of its own for a while, looks through it at
-// what that is a view of: `chain` over `base`. Where its elements are not evenly spaced there, it
-// becomes a copy.
-void look_through(TensorImpl& view, const Tensor& base, const Ref& chain);
+// what that is a view of: `chain` over `base`, with these strides. Where its elements are not evenly
+// spaced there, it becomes a copy.
+void look_through(TensorImpl& view, const Tensor& base, const Ref& chain,
+                  const std::vector<int64_t>& strides);
 
 // Whether a module trains; shared by the module's Switch and those who remember it.
 struct SwitchCell {

@@ -154,40 +154,59 @@ bool is_numeric(UOp chain) {
   return true;
 }
 
+// Where in flat memory the first element of a view of numeric sizes lies.
+int64_t first_place(UOp chain) {
+  Position at(chain->shape->dims.size(), 0);
+  for (; !chain->is(Op::Param); chain = chain->src(0)) at = source_position(chain, at);
+  return at[0];
+}
+
 // The first and the last place in flat memory that a view of numeric sizes shows.
 std::pair<int64_t, int64_t> places_spanned(UOp chain, const std::vector<int64_t>& strides) {
-  Position at(chain->shape->dims.size(), 0);
-  std::pair<int64_t, int64_t> reach = {0, 0};
-  for (size_t i = 0; i < at.size(); ++i) {
+  const int64_t first = first_place(chain);
+  std::pair<int64_t, int64_t> reach = {first, first};
+  for (size_t i = 0; i < strides.size(); ++i) {
     int64_t far = (chain->shape->dims[i].size - 1) * strides[i];
     (far < 0 ? reach.first : reach.second) += far;
   }
-  for (; !chain->is(Op::Param); chain = chain->src(0)) at = source_position(chain, at);
-  return {at[0] + reach.first, at[0] + reach.second};
+  return reach;
 }
 
-// How far apart in flat memory a view of numeric sizes has its elements along each axis; nothing
-// where that is not the same everywhere.
-std::optional<std::vector<int64_t>> even_strides(UOp chain) {
-  const Shape& shape = *chain->shape;
-  auto place = [&](int64_t flat) {
-    Position at = position_in(shape, flat);
-    for (UOp n = chain; !n->is(Op::Param); n = n->src(0)) at = source_position(n, at);
-    return at[0];
-  };
-  std::vector<int64_t> strides = row_major_strides(shape.dims);
-  if (shape.count() == 0) return strides;
-  const int64_t first = place(0);
-  Position steps = strides;
+std::vector<StridedAxis> axes_of(UOp chain, const std::vector<int64_t>& strides) {
+  std::vector<StridedAxis> axes;
   for (size_t i = 0; i < strides.size(); ++i)
-    if (shape.dims[i].size > 1) strides[i] = place(steps[i]) - first;
-  for (int64_t flat = 0; flat < shape.count(); ++flat) {
-    int64_t expected = first;
-    Position at = position_in(shape, flat);
-    for (size_t i = 0; i < at.size(); ++i) expected += at[i] * strides[i];
-    if (place(flat) != expected) return {};
+    axes.push_back({chain->shape->dims[i].size, strides[i]});
+  return axes;
+}
+
+// A view of the whole of a tensor, with strides (`seen`, from `first` on), looked at through the
+// strides of that tensor: how far apart its elements are along each axis; nothing where that is not
+// the same everywhere. A step along an axis of the view changes the position in the tensor by the
+// same amounts everywhere, unless it carries from one axis of the tensor to the next.
+std::optional<std::vector<int64_t>> strides_through(std::span<const StridedAxis> seen,
+                                                    int64_t first,
+                                                    const std::vector<StridedAxis>& tensor) {
+  auto position = [&](int64_t flat) {
+    Position at(tensor.size());
+    for (size_t k = at.size(); k-- > 0; flat /= tensor[k].size) at[k] = flat % tensor[k].size;
+    return at;
+  };
+  const Position start = position(first);
+  Position lo = start, hi = start;
+  std::vector<int64_t> out;
+  for (const StridedAxis& axis : seen) {
+    const Position next = axis.size > 1 ? position(first + axis.stride) : start;
+    int64_t stride = 0;
+    for (size_t k = 0; k < tensor.size(); ++k) {
+      const int64_t step = next[k] - start[k];
+      stride += step * tensor[k].stride;
+      (step < 0 ? lo : hi)[k] += step * (axis.size - 1);
+    }
+    out.push_back(axis.size > 1 ? stride : axis.stride);
   }
-  return strides;
+  for (size_t k = 0; k < tensor.size(); ++k)
+    if (lo[k] < 0 || hi[k] >= tensor[k].size) return {};
+  return out;
 }
 
 bool is_long(UOp chain) {
@@ -419,14 +438,29 @@ Tensor unchanged(const Tensor& t) {
   return Call::gives_values() ? make_value(node_of(t), t) : t;
 }
 
-void look_through(TensorImpl& view, const Tensor& base, const Ref& chain) {
+std::vector<StridedAxis> merged(std::span<const StridedAxis> axes) {
+  std::vector<StridedAxis> out;
+  for (const StridedAxis& a : axes) {
+    if (a.size == 1) continue;
+    if (!out.empty() && out.back().stride == a.stride * a.size)
+      out.back() = {out.back().size * a.size, a.stride};
+    else
+      out.push_back(a);
+  }
+  return out;
+}
+
+void look_through(TensorImpl& view, const Tensor& base, const Ref& chain,
+                  const std::vector<int64_t>& shown_strides) {
   Ref now = node_of(view);
   Dim count(chain->shape->count());
   Ref through = chain->shape->symbolic ? replay(view.chain, placeholder(view.base), chain)
                                        : replay(view.chain, param_under(view.chain),
                                                 prim::reshape(chain, {&count, 1}));
   std::optional<std::vector<int64_t>> strides{std::in_place};
-  if (is_numeric(through)) strides = even_strides(through);
+  if (is_numeric(through) && through->shape->count() > 0)
+    strides = strides_through(axes_of(view.chain, view.strides), first_place(view.chain),
+                              merged(axes_of(chain, shown_strides)));
   view.base = {}, view.chain = {}, view.strides = {};
   if (strides) {
     view.base = base, view.chain = through, view.strides = *strides;

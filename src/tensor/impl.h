@@ -83,6 +83,11 @@ Tensor unchanged(const Tensor& t);
 void become_view(const Tensor& t, const Tensor& view);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
+struct StridedAxis {
+  int64_t size, stride;
+};
+// The fewest axes that show the same places in the same order.
+std::vector<StridedAxis> merged(std::span<const StridedAxis> axes);
 
 // t's elements on another device. Of a view of memory that can only be read, the stretch between
 // its first and last element is copied.
