@@ -11,6 +11,7 @@
 #include "base/flags.h"
 #include "tensor/impl.h"
 #include "test/error_of.h"
+#include "test/seconds.h"
 
 using namespace mote;
 
@@ -355,6 +356,35 @@ TEST_SUITE("jit") {
     for (int i = 0; i < 3; ++i) f(x);
     eval(list[0]);
     for (int i = 0; i < 3; ++i) CHECK(values(f(x)) == Floats32(64, 1));
+  }
+
+  TEST_CASE("jit: many arguments cost time in proportion") {
+    auto first = jit([](const std::vector<Tensor>& all) {
+      std::vector<Tensor> out = all;
+      out[0] = all[0] + all[1];
+      return out;
+    });
+    std::vector<Tensor> all;
+    for (int i = 0; i < 20000; ++i) all.push_back(row({static_cast<float>(i)}));
+    for (int i = 0; i < 3; ++i) first(all);
+    CHECK(values(first(all)[0]) == Floats32{1});
+    all[7] = row({2});
+    CHECK(values(first(all)[7]) == Floats32{2});
+    CHECK(test::seconds_of([&] { first(all); }) < 0.3);
+  }
+
+  TEST_CASE("jit: views that a function makes of a large view, before it writes") {
+    auto f = jit([](Tensor x) {
+      std::vector<Tensor> kept;
+      for (int64_t i = 0; i < 64; ++i) kept.push_back(x(Slice(0, 1024 - i)));
+      kept.push_back(x.diagonal());
+      x.add_(1);
+      return kept[0].select(0, 1).sum() + kept.back().sum();
+    });
+    Tensor x = zeros({1024, 1030}).contiguous().realize();
+    float sum = 0;
+    CHECK(test::seconds_of([&] { sum = f(x.t()(Slice(3, 1027))).item<float>(); }) < 3);
+    CHECK(sum == 2048);
   }
 
   TEST_CASE("jit: many situations, more than are remembered") {

@@ -23,14 +23,29 @@ const TensorImpl* shown_whole(const Tensor& t) {
   return t.defined() && is_whole_in_order(t) ? root_of(t).impl() : nullptr;
 }
 
-// The argument that a tensor is, or is under; -1: none.
-int argument_under(const Walked& arguments, const Tensor& root) {
-  for (size_t i = 0; i < arguments.tensors.size(); ++i)
-    if (const Tensor& t = arguments.tensors[i].tensor;
-        t.impl() == root.impl() || shown_whole(t) == root.impl())
-      return static_cast<int>(i);
-  return -1;
-}
+// The first argument that a tensor is, or is under.
+class GivenTensors {
+ public:
+  struct Given {
+    int index;
+    bool is_itself;
+  };
+  explicit GivenTensors(const Walked& arguments) {
+    for (const NamedTensor& a : arguments.tensors) {
+      const auto index = static_cast<int>(&a - arguments.tensors.data());
+      if (a.tensor.defined()) known_.try_emplace(a.tensor.impl(), Given{index, true});
+      if (const TensorImpl* root = shown_whole(a.tensor))
+        known_.try_emplace(root, Given{index, false});
+    }
+  }
+  const Given* find(const TensorImpl* t) const {
+    auto it = known_.find(t);
+    return it == known_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  std::unordered_map<const TensorImpl*, Given> known_;
+};
 
 }  // namespace
 
@@ -51,6 +66,7 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
                        const PlacedArguments& placed, const Walked& results) {
   Recording out;
   Roles roles(recorder, placed);
+  GivenTensors given(arguments);
   auto add_memory = [&](const Storage& s) {
     if (auto i = roles.argument_of.find(&s); i != roles.argument_of.end())
       out.uses.push_back(word(Argument, static_cast<size_t>(i->second)));
@@ -62,8 +78,8 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
       out.uses.insert(out.uses.end(), {word(Known, 0), s.id});
   };
   auto add_tensor = [&](const Tensor& root) {
-    if (int i = argument_under(arguments, root); i >= 0)
-      out.uses.push_back(word(Argument, static_cast<size_t>(i)));
+    if (const auto* argument = given.find(root.impl()))
+      out.uses.push_back(word(Argument, static_cast<size_t>(argument->index)));
     else if (UOp base = prim::base_of(node_of(root)))
       add_memory(*base->arg.storage);
   };
@@ -81,12 +97,7 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
   // A result may be the very tensor that an argument is, and known to the function itself as well.
   for (const NamedTensor& r : results.tensors) {
     if (!r.tensor.defined()) continue;
-    const auto same = std::ranges::find(arguments.tensors, r.tensor.impl(),
-                                        [](const NamedTensor& a) { return a.tensor.impl(); });
-    if (same != arguments.tensors.end())
-      out.uses.push_back(word(Argument, static_cast<size_t>(same - arguments.tensors.begin())));
-    else
-      add_tensor(root_of(r.tensor));
+    add_tensor(given.find(r.tensor.impl()) ? r.tensor : root_of(r.tensor));
   }
   return out;
 }
@@ -98,6 +109,7 @@ class ReplayBuilder {
       : to_(to),
         recorder_(recorder),
         arguments_(arguments),
+        given_(arguments),
         roles_(recorder, placed),
         argument_of_(roles_.argument_of),
         gradient_of_(roles_.gradient_of) {
@@ -114,6 +126,7 @@ class ReplayBuilder {
   Replayable& to_;
   const Recorder& recorder_;
   const Walked& arguments_;
+  GivenTensors given_;
   Roles roles_;
   const std::unordered_map<const Storage*, int>&argument_of_, &gradient_of_;
   std::unordered_map<const Storage*, int> output_of_;
@@ -175,17 +188,12 @@ void plan_temporaries(CompiledPlan& plan) {
 // ---- what is made of what
 
 ReplayBuilder::Item ReplayBuilder::given_item(const TensorImpl* impl) const {
-  for (size_t i = 0; i < recorder_.gradients().size(); ++i)
-    if (recorder_.gradients()[i].before.impl() == impl && impl->storage &&
-        gradient_of_.count(impl->storage))
-      return {Item::GivenGradient, static_cast<int>(i)};
-  for (size_t i = 0; i < arguments_.tensors.size(); ++i) {
-    const Tensor& t = arguments_.tensors[i].tensor;
-    if (!t.defined()) continue;
-    if (t.impl() == impl) return {Item::Given, static_cast<int>(i)};
-    if (shown_whole(t) == impl) return {Item::GivenRoot, static_cast<int>(i)};
-  }
-  return {Item::Undefined};
+  if (auto g = gradient_of_.find(impl->storage); g != gradient_of_.end())
+    if (recorder_.gradients()[static_cast<size_t>(g->second)].before.impl() == impl)
+      return {Item::GivenGradient, g->second};
+  const auto* argument = given_.find(impl);
+  if (!argument) return {Item::Undefined};
+  return {argument->is_itself ? Item::Given : Item::GivenRoot, argument->index};
 }
 
 int ReplayBuilder::state_index(Storage& s) {
@@ -255,7 +263,8 @@ void ReplayBuilder::find_gradients() {
     Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
     auto role = gradient_of_.find(s);
     const bool is_it = role != gradient_of_.end() && role->second == k;
-    const int from = argument_under(arguments_, g.leaf);
+    const auto* argument = given_.find(g.leaf.impl());
+    const int from = argument ? argument->index : -1;
     to_.gradients_.push_back({from < 0 ? KnownTensor(g.leaf) : KnownTensor(), from, g.first,
                               g.before.defined(),
                               is_it && g.leaf.impl()->grad.impl() == g.before.impl()});
@@ -387,9 +396,7 @@ Replayable::Replayable(const Recorder& recorder, const Values& values, const Wal
   for (const NamedTensor& a : arguments.tensors) was_.emplace_back(a.tensor);
   for (const RecordedGradient& g : recorder.gradients())
     was_.emplace_back(g.first == Recorder::Drop ? Tensor() : g.before);
-  for (const Storage* s : placed.storages)
-    same_as_.push_back(
-        static_cast<size_t>(std::ranges::find(placed.storages, s) - placed.storages.begin()));
+  for (const Storage* s : placed.storages) same_as_.push_back(*placed.first_with(s));
   ReplayBuilder builder(*this, recorder, arguments, placed);
   builder.add_results(results);
   builder.add_gradients();

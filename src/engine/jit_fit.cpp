@@ -42,9 +42,7 @@ std::string Replayable::changed_aliases(const Walked& arguments,
     if (is_view != static_cast<bool>(situation_.recording.places[i].chain))
       return text(name(i), is_view ? " is a view of a part of a tensor" : " is a whole tensor");
     Storage* s = placed.storages[i];
-    auto first =
-        static_cast<size_t>(std::ranges::find(placed.storages, s) - placed.storages.begin());
-    const size_t then = same_as_[i];
+    const size_t first = *placed.first_with(s), then = same_as_[i];
     if (first < then) return text(name(i), " has the memory of ", name(first));
     if (first > then) return text(name(i), " no longer has the memory of ", name(then));
     if (s && state_of_.count(s))
@@ -66,9 +64,8 @@ std::string Replayable::changed_gradient(const Walked& arguments,
     const Storage* s = own_storage(leaf.grad);
     if (!s) continue;
     if (state_of_.count(s)) return "a gradient is a tensor that the function uses itself";
-    auto at = std::ranges::find(placed.storages, s);
-    const int given =
-        at == placed.storages.end() ? -1 : static_cast<int>(at - placed.storages.begin());
+    const std::optional<size_t> at = placed.first_with(s);
+    const int given = at ? static_cast<int>(*at) : -1;
     if (given != g.given)
       return text("argument ",
                   arguments.tensors[static_cast<size_t>(std::max(given, g.given))].name,
@@ -95,16 +92,16 @@ std::string Replayable::changed_state() const {
   return "";
 }
 
-// A view of a part is read from a copy of before the call.
+// A view of a part is read from a copy of before the call. Arguments share memory as they did.
 std::string Replayable::written_view(const Walked& arguments, const PlacedArguments& placed) const {
+  std::unordered_set<const Storage*> gradients;
+  for (const Gradient& g : gradients_)
+    if (g.written) gradients.insert(own_storage(leaf_of(g, arguments).grad));
   for (size_t i = 0; i < placed.places.size(); ++i) {
     if (!placed.places[i].chain) continue;
     const Storage* root = placed.roots[i];
-    bool written = argument_written_[i];
-    for (size_t k = 0; k < placed.storages.size(); ++k)
-      written |= placed.storages[k] == root && argument_written_[same_as_[k]];
-    for (const Gradient& g : gradients_)
-      written |= g.written && own_storage(leaf_of(g, arguments).grad) == root;
+    bool written = argument_written_[i] || gradients.contains(root);
+    if (std::optional<size_t> first = placed.first_with(root)) written |= argument_written_[*first];
     if (auto s = state_of_.find(root); s != state_of_.end())
       written |= states_[static_cast<size_t>(s->second)].written;
     if (written)

@@ -14,20 +14,21 @@ namespace {
 
 bool computes(const Tensor& t) { return device(t.impl()->device).computes(); }
 
-bool depends_on_leaf(const Tensor& t) {
-  Ref node = node_of(t);
-  UOp n = node;
-  return depend_on_leaves({&n, 1})[0];
-}
-
 // The same view twice is one piece.
-Tensor piece_of(const Walked& arguments, size_t i, const std::vector<Tensor>& pieces) {
-  const Tensor& t = arguments.tensors[i].tensor;
-  if (!t.defined() || is_whole_in_order(t) || !computes(t) || depends_on_leaf(t)) return t;
-  for (size_t k = 0; k < i; ++k)
-    if (arguments.tensors[k].tensor.impl() == t.impl()) return pieces[k];
-  return make_value(prim::contiguous(node_of(t)), t.impl()->device);
-}
+class Pieces {
+ public:
+  Tensor of(const Tensor& t) {
+    if (!t.defined() || is_whole_in_order(t) || !computes(t)) return t;
+    auto [known, fresh] = known_.try_emplace(t.impl(), t);
+    if (!fresh) return known->second;
+    if (Ref node = node_of(t); !depends_on_leaf(node))
+      known->second = make_value(prim::contiguous(node), t.impl()->device);
+    return known->second;
+  }
+
+ private:
+  std::unordered_map<const TensorImpl*, Tensor> known_;
+};
 
 }  // namespace
 
@@ -49,7 +50,7 @@ Storage* storage_under(const Tensor& t) {
 }
 
 void find_storages(const Walked& arguments, PlacedArguments& placed) {
-  placed.storages.clear(), placed.roots.clear(), placed.places.clear();
+  placed.storages.clear(), placed.roots.clear(), placed.places.clear(), placed.first_in.clear();
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const Tensor &t = arguments.tensors[i].tensor, &piece = placed.pieces[i];
     const bool defined = t.defined(), whole = defined && is_whole_in_order(t);
@@ -57,11 +58,17 @@ void find_storages(const Walked& arguments, PlacedArguments& placed) {
     Storage* root = defined ? storage_under(t) : nullptr;
     placed.roots.push_back(root);
     placed.storages.push_back(used ? storage_under(piece) : nullptr);
+    placed.first_in.try_emplace(placed.storages.back(), i);
     placed.places.push_back({root ? root->id : 0, defined && !whole ? t.impl()->chain : Ref()});
   }
 }
 
 }  // namespace
+
+std::optional<size_t> PlacedArguments::first_with(const Storage* s) const {
+  auto it = first_in.find(s);
+  return it == first_in.end() ? std::nullopt : std::optional(it->second);
+}
 
 PlacedArguments place_arguments(const Walked& arguments) {
   PlacedArguments out;
@@ -76,8 +83,9 @@ PlacedArguments place_arguments(const Walked& arguments) {
   for (const NamedTensor& a : arguments.tensors) add(a.tensor);
   realize_by_device(pending);
   pending.clear();
-  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
-    out.pieces.push_back(piece_of(arguments, i, out.pieces));
+  Pieces pieces;
+  for (const NamedTensor& a : arguments.tensors) {
+    out.pieces.push_back(pieces.of(a.tensor));
     add(out.pieces.back());
   }
   realize_by_device(pending);

@@ -6,6 +6,8 @@
 // its place. The copy is as good as the view until someone writes: then the function sees the view
 // again.
 #pragma once
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct PlacedArguments {
   std::vector<Storage*> storages;  // under it; null: undefined, or a view that is not copied
   std::vector<Storage*> roots;     // under what the argument is or looks at
   std::vector<ArgumentPlace> places;
+  std::unordered_map<const Storage*, size_t> first_in;  // the first of those that share a storage
+  std::optional<size_t> first_with(const Storage* s) const;
 };
 
 // What is realized together runs on one device, and unrelated work must not change how.

@@ -75,11 +75,11 @@ void Recorder::gradient(const Tensor& leaf, Use use) {
 void Recorder::read(const TensorImpl& t) {
   if (!listens() || made_.count(&t) || !read_.insert(&t).second) return;
   if (t.base.defined() || buffer_under(t)) return;
-  UOp version = whole_version(t.value), value = t.value;
+  UOp version = whole_version(t.value);
   auto& impl = const_cast<TensorImpl&>(t);
   impl.refs.fetch_add(1, std::memory_order_relaxed);
   Tensor handle(&impl);
-  if (!(version && version->is(Op::After)) && depend_on_leaves({&value, 1})[0])
+  if (!(version && version->is(Op::After)) && depends_on_leaf(t.value))
     graphs_.push_back(handle);
   else
     finish(handle);

@@ -33,6 +33,7 @@ Storage* marked_leaf(UOp node);
 // For each node: does it depend on a marked leaf, or on memory that was realized from one? One walk
 // over all.
 std::vector<bool> depend_on_leaves(std::span<const UOp> nodes);
+bool depends_on_leaf(UOp node);
 
 // The table of derivatives (derivatives.cpp), one row per primitive op.
 // carries: does source i of node influence the node's value differentiably?

@@ -121,13 +121,33 @@ Storage* marked_leaf(UOp n) {
   return n->is(Op::Buffer) && n->arg.storage->requires_grad ? n->arg.storage : nullptr;
 }
 
+namespace {
+
+bool is_open(UOp n) { return entered(n) && !n->realized.load(std::memory_order_acquire); }
+
+// Whether it is, or was realized from, a marked leaf.
+bool is_from_leaf(UOp n) {
+  UOp held = tensor_graph::realized_in(n);
+  return marked_leaf(n) || hides_leaves(held ? held : n);
+}
+
+}  // namespace
+
+// Views of memory are the usual case: a path down, and no walk over a graph.
+bool depends_on_leaf(UOp node) {
+  for (; !is_from_leaf(node); node = node->src(0)) {
+    if (!is_open(node) || node->nsrc == 0) return false;
+    if (node->nsrc > 1) return depend_on_leaves({&node, 1})[0];
+    if (!carries(node, 0)) return false;
+  }
+  return true;
+}
+
 std::vector<bool> depend_on_leaves(std::span<const UOp> nodes) {
   Column<char> depends(tensor_graph::max_id());
-  auto open = [](UOp n) { return entered(n) && !n->realized.load(std::memory_order_acquire); };
-  for (UOp n : toposort(nodes, open)) {
-    UOp held = tensor_graph::realized_in(n);
-    bool found = marked_leaf(n) || hides_leaves(held ? held : n);
-    for (uint32_t i = 0; open(n) && i < n->nsrc && !found; ++i)
+  for (UOp n : toposort(nodes, is_open)) {
+    bool found = is_from_leaf(n);
+    for (uint32_t i = 0; is_open(n) && i < n->nsrc && !found; ++i)
       found = depends[n->src(i)] && carries(n, i);
     depends[n] = found;
   }

@@ -18,11 +18,6 @@ bool was_realized(UOp n) {
   return base->is(Op::Buffer) && base->arg.storage->from_graph && !marked_leaf(base);
 }
 
-bool depends_on_leaf(const Ref& node) {
-  UOp n = node;
-  return depend_on_leaves({&n, 1})[0];
-}
-
 // Checks the loss and gives its node.
 Ref loss_node(const Tensor& loss) {
   expect_defined(loss);
