@@ -148,12 +148,8 @@ void JitCore::capture(Recording recording) {
     bool pinned = recorder->views_were_written();
     for (size_t i = 0; i < placed.storages.size(); ++i)
       pinned |= placed.pieces[i].defined() && !placed.storages[i];
-    Situation situation{std::move(recording),
-                        recorder->take_switches(),
-                        {},
-                        plain_switches_changed(),
-                        autocast_dtype(),
-                        pinned};
+    Situation situation{std::move(recording), recorder->take_switches(), {},
+                        plain_switches(),     autocast_dtype(),          pinned};
     for (const Tensor& t : recorder->graphs()) situation.graphs.emplace_back(t);
     auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,
                                              std::move(situation));

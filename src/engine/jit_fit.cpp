@@ -26,7 +26,7 @@ std::string Replayable::changed_switch(const Walked& arguments) const {
     if (arguments.switches[i] != argument_switches_[i])
       return text("argument ", arguments.switches[i].first, ": training is ",
                   on_or_off(arguments.switches[i].second));
-  if (plain_switches_changed() != situation_.plain_switches)
+  if (plain_switches() != situation_.plain_switches)
     return "train() or eval() has changed a module";
   if (autocast_dtype() != situation_.autocast)
     return text("the autocast scope is another one: ", autocast_dtype(), ", it was ",

@@ -72,7 +72,7 @@ struct Situation {
   Recording recording;
   SeenSwitches switches;
   std::vector<KnownTensor> graphs;  // that were pending
-  uint64_t plain_switches;          // plain_switches_changed()
+  uint64_t plain_switches;          // plain_switches() then
   DType autocast;                   // autocast_dtype()
   bool pinned;                      // the list holds for its own arguments only
 };

@@ -42,7 +42,8 @@ struct SwitchCell {
 };
 void retain(SwitchCell* cell);
 void release(SwitchCell* cell);
-// How often train() and eval() have changed members that are plain bools.
-uint64_t plain_switches_changed();
+// What train() and eval() made of members that are plain bools: the same number where all of them
+// are as they were.
+uint64_t plain_switches();
 
 }  // namespace mote
