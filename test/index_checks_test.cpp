@@ -408,6 +408,9 @@ TEST_CASE("indices: errors name the line of the call and that of the read") {
   const std::string error = error_of([&] { out.item<float>(); });
   CHECK(error == text("[take] index 9 is out of range for an axis of size 6, called at ", __FILE__,
                       ":", called, " (", __FILE__, ":", read, ")"));
+  const int both = __LINE__ + 1;
+  CHECK(error_of([&] { vec(ints({0})).take(computed({9})).item<float>(); }) ==
+        text("[take] index 9 is out of range for an axis of size 6 (", __FILE__, ":", both, ")"));
 }
 
 TEST_CASE("indices: a device that is late reports at the next read") {
@@ -492,6 +495,23 @@ TEST_CASE("indices: sizes that are variables") {
   CHECK(f(ints({3, 0}), n.bind(4)).to_vector<float>() == Numbers{3, 0});
 }
 
+TEST_CASE("indices: as many as a variable says") {
+  Variable n("n", 1, 4);
+  Tensor x = arange(8, {DType::f32}).reshape({4, 2}).realize(), at = ints({3, 0, 2, 9}).realize();
+  auto picked = [&](const Sym& count, int64_t axis) {
+    return x.movedim(0, axis).index_select(axis, at(Slice(0, Size(count)))).sum();
+  };
+  for (int64_t axis : {0, 1}) {
+    CHECK(picked(n.bind(1), axis).item<float>() == 13);
+    CHECK(picked(n.bind(3), axis).item<float>() == 23);
+    CHECK(has(error_of([&] { picked(n.bind(4), axis).item<float>(); }), "[index_select] index 9"));
+  }
+  auto f = jit([&](const Sym& count) { return picked(count, 0); });
+  for (int64_t count : {1, 2, 3, 1})
+    CHECK(f(n.bind(count)).item<float>() == picked(n.bind(count), 1).item<float>());
+  CHECK(has(error_of([&] { f(n.bind(4)).item<float>(); }), "[index_select] index 9"));
+}
+
 TEST_CASE("indices: variables are checked with the values of each replay") {
   Variable n("n", -3, 12), from("from", 0, 12), zero("zero", 0, 4);
   Tensor x = arange(8, {DType::f32}).realize();
@@ -501,6 +521,13 @@ TEST_CASE("indices: variables are checked with the values of each replay") {
   for (int64_t i : {5, 0, 7, 2}) CHECK(at(from.bind(i)).item<float>() == static_cast<float>(i));
   CHECK(has(error_of([&] { at(from.bind(8)); }), "[index] from from = 8 there are no 1 elements"));
   CHECK(at(from.bind(7)).item<float>() == 7);
+  Variable p("p", 1, 8), q("q", 1, 8);
+  auto seen = jit([&](const Sym& a, const Sym& b) {
+    return x(Slice(0, Size(a))).reshape({Size(b)}).sum();
+  });
+  for (int64_t i : {4, 6, 3}) CHECK(seen(p.bind(i), q.bind(i)).item<float>() == i * (i - 1) / 2);
+  CHECK(has(error_of([&] { seen(p.bind(7), q.bind(6)); }),
+            "[reshape] a shape of p = 7 elements does not fit one of q = 6"));
   for (int64_t i : {5, 0, 4})
     CHECK(part(from.bind(i)).item<float>() == 3.f * static_cast<float>(i + 1));
   CHECK(has(error_of([&] { part(from.bind(6)); }), "no 3 elements on an axis of size 8"));

@@ -237,7 +237,7 @@ Seen look_in_host_memory(UOp values, uint8_t device, const Condition& c) {
 void record_part(const AxisPart& part) {
   if (Recorder* r = Recorder::capturing())
     r->record(SymbolicPart{index_node(part.begin), index_node(part.length), index_node(part.size),
-                           current_provenance()});
+                           part.is_reshape, current_provenance()});
 }
 
 // ---- by kernels
@@ -329,13 +329,17 @@ void raise_violations(bool wait) {
   if (broken) raise_violation(*broken, largest);
 }
 
+void fail_of(uint32_t id, const std::string& what) {
+  const std::string at = place(id);
+  const bool known = at.empty() || at == place(current_provenance());  // the error ends with it
+  fail(ErrorKind::User,
+       text("[", provenance(id).method, "] ", what, known ? "" : ", called at ", known ? "" : at));
+}
+
 void raise_violation(const DeviceCheck& check, int64_t largest) {
   if (largest == kNoViolation) return;
   const int64_t n = value_of(Dim(UOp(check.n))).value_or(check.n->hi);
-  const std::string at = place(check.provenance);
-  fail(ErrorKind::User,
-       text("[", provenance(check.provenance).method, "] ",
-            violation(check.must, check.dtype, n, largest), at.empty() ? "" : ", called at ", at));
+  fail_of(check.provenance, violation(check.must, check.dtype, n, largest));
 }
 
 }  // namespace mote

@@ -85,9 +85,13 @@ void raise_violations(bool wait);
 // The same for a value that is known.
 void raise_violation(const DeviceCheck& check, int64_t largest);
 
+// A User error of a call that was made earlier, by its provenance.
+[[noreturn]] void fail_of(uint32_t id, const std::string& what);
+
 // Part of an axis that must exist in every replay.
 struct SymbolicPart {
   Ref begin, length, size;
+  bool is_reshape;
   uint32_t provenance;
 };
 // While a function is captured.

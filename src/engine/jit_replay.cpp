@@ -92,10 +92,8 @@ void Replayable::check_parts(const Values& values) const {
   for (const SymbolicPart& p : parts_) {
     Ref begin = with_values(p.begin, values), length = with_values(p.length, values),
         size = with_values(p.size, values);
-    const AxisPart part{Dim(UOp(begin)), Dim(UOp(length)), Dim(UOp(size))};
-    check(fits_now(part).value_or(true), "[", provenance(p.provenance).method, "] from ",
-          said(part.begin), " there are no ", said(part.length), " elements on an axis of size ",
-          said(part.size), ", called at ", place(p.provenance));
+    const AxisPart part{Dim(UOp(begin)), Dim(UOp(length)), Dim(UOp(size)), p.is_reshape};
+    if (!fits_now(part).value_or(true)) fail_of(p.provenance, said_misfit(part));
   }
 }
 
@@ -107,10 +105,7 @@ void Replayable::check_known_indices(const std::vector<Storage*>& storages) cons
     device_buffer(s).ensure_memory("tensor");
     device_buffer(s).memory->wait();
     const std::string wrong = k.check.complaint(s);
-    if (wrong.empty()) continue;
-    const uint32_t from = k.check.provenance();
-    fail(ErrorKind::User,
-         text("[", provenance(from).method, "] ", wrong, ", called at ", place(from)));
+    if (!wrong.empty()) fail_of(k.check.provenance(), wrong);
   }
 }
 

@@ -158,9 +158,9 @@ Tensor gather_at(const Tensor& t, int64_t axis, const Tensor& index) {
 }
 
 Tensor select_at(const Tensor& t, int64_t axis, const Tensor& index) {
-  std::vector<int64_t> shape(static_cast<size_t>(t.dim()) + 1, 1);
-  shape[static_cast<size_t>(axis)] = index.numel();
-  return pick_last(t.movedim(axis, -1).unsqueeze(axis), index.reshape(shape));
+  std::vector<Dim> dims(static_cast<size_t>(t.dim()) + 1, Dim(1));
+  dims[static_cast<size_t>(axis)] = product(dims_of(index));
+  return pick_last(t.movedim(axis, -1).unsqueeze(axis), reshaped(index, dims));
 }
 
 Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {

@@ -63,7 +63,8 @@ std::vector<Dim> new_shape(const Tensor& t, const Sizes& shape) {
   Dim have = product(dims_of(t)), wanted = product(dims);
   expect(have.size == wanted.size && value_of(have) == value_of(wanted), "shape ", t,
          " does not fit ", dims);
-  if (have != wanted && value_of(have)) lies_within(have - wanted, 0, 0);  // in replays too
+  if (note_extent && have != wanted && value_of(have))  // they may differ in a replay
+    note_extent({wanted, 0, have, true});
   return dims;
 }
 
@@ -126,7 +127,15 @@ static int64_t fewest(const AxisPart& p) { return p.length.is_symbolic() ? 1 : 0
 std::optional<bool> fits_now(const AxisPart& p) {
   auto b = value_of(p.begin), n = value_of(p.length), s = value_of(p.size);
   if (!b || !n || !s) return {};
+  if (p.is_reshape) return *b == *s;
   return *b >= 0 && *n >= fewest(p) && *b <= *s - *n;
+}
+
+std::string said_misfit(const AxisPart& p) {
+  if (p.is_reshape)
+    return text("a shape of ", said(p.size), " elements does not fit one of ", said(p.begin));
+  return text("from ", said(p.begin), " there are no ", said(p.length),
+              " elements on an axis of size ", said(p.size));
 }
 
 bool lies_within(const Dim& begin, const Dim& length, const Dim& size) {
@@ -327,8 +336,7 @@ Tensor Tensor::narrow(int64_t dim, Size start, Size length, Loc where) const {
   int64_t axis = to_axis(dim, this->dim());
   Dim size = dims_of(*this)[static_cast<size_t>(axis)], begin = to_dim(start), n = to_dim(length);
   if (!begin.is_symbolic() && begin.size < 0) begin = begin + size;
-  expect(lies_within(begin, n, size), "from ", said(begin), " there are no ", said(n),
-         " elements on an axis of size ", said(size));
+  if (!lies_within(begin, n, size)) expect(false, said_misfit({begin, n, size}));
   Extent part = kept_within(begin, n, size);
   return cut(*this, axis, part.begin, part.end);
 }

@@ -12,7 +12,10 @@ std::vector<prim::Extent> nothing(size_t rank);              // the amounts that
 bool lies_within(const Dim& begin, const Dim& length, const Dim& size);
 struct AxisPart {
   Dim begin, length, size;
+  bool is_reshape = false;  // instead: a shape of `size` elements is seen as one of `begin`
 };
+// What to say of one that does not fit.
+std::string said_misfit(const AxisPart& part);
 // The same with the values of now; nothing where a variable has none.
 std::optional<bool> fits_now(const AxisPart& part);
 // Set by the engine: told of a part that lies within, but might not with other values.
