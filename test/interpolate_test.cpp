@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "test/error_of.h"
 #include "test_paths.h"
 
 using namespace mote;
@@ -38,6 +39,26 @@ std::vector<double> interpolated(const Line& l) {
 }
 
 }  // namespace
+
+// PyTorch computes the sizes from the factors, and then forgets the factors.
+TEST_CASE("interpolate: recompute_scale_factor takes the factors for sizes only") {
+  Tensor x = arange(21, {DType::f64}).reshape({1, 1, 3, 7}).sin();
+  InterpolateOptions by_size, by_factor;
+  by_size.size = {4, 10};
+  by_factor.scale_factor = {1.6, 1.5};
+  for (const char* mode : {"nearest", "nearest-exact", "bilinear", "bicubic", "area"}) {
+    by_size.mode = by_factor.mode = mode;
+    by_factor.recompute_scale_factor = false;
+    const auto kept = x.interpolate(by_factor).to_vector<double>();
+    by_factor.recompute_scale_factor = true;
+    const auto computed = x.interpolate(by_factor).to_vector<double>();
+    CHECK(computed == x.interpolate(by_size).to_vector<double>());
+    CHECK((kept == computed) == (std::string(mode) == "area"));
+  }
+  by_size.recompute_scale_factor = true;
+  const std::string error = error_of([&] { x.interpolate(by_size); });
+  CHECK(error.starts_with("[interpolate] recompute_scale_factor has no meaning with an explicit"));
+}
 
 TEST_CASE("interpolate gives what PyTorch gives, by size and by any factor") {
   std::ifstream file(MOTE_SOURCE_DIR "/test/goldens/interpolate.txt");

@@ -241,6 +241,8 @@ struct InterpolateOptions {
   const char* mode =
       "nearest";  // nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area
   bool align_corners = false;
+  // With scale_factor: positions follow the sizes, as if they had been given, and not the factors.
+  bool recompute_scale_factor = false;
 };
 struct BatchNormOptions {
   bool training = false;  // normalise by the batch and move the running statistics

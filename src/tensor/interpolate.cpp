@@ -75,6 +75,9 @@ Tensor cubic_axis(const Tensor& x, const Axis& a, bool align_corners) {
 std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   int64_t spatial = x.dim() - 2;
   expect(o.size.empty() != o.scale_factor.empty(), "needs either size or scale_factor");
+  expect(o.size.empty() || !o.recompute_scale_factor,
+         "recompute_scale_factor has no meaning with an explicit size");
+  const bool by_factors = o.size.empty() && !o.recompute_scale_factor;
   std::vector<double> factors = o.scale_factor.list;
   if (factors.size() == 1) factors.assign(static_cast<size_t>(spatial), factors[0]);
   expect(o.scale_factor.empty() || static_cast<int64_t>(factors.size()) == spatial,
@@ -91,7 +94,7 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
                      : sizes[s];
     expect(from > 0 && to > 0, "cannot resize an axis of size ", from, " to ", to);
     double scale =
-        sizes.empty() ? 1 / factors[s] : static_cast<double>(from) / static_cast<double>(to);
+        by_factors ? 1 / factors[s] : static_cast<double>(from) / static_cast<double>(to);
     out.push_back({i + 2, from, to, scale});
   }
   return out;
