@@ -86,6 +86,8 @@ TEST_SUITE("processes") {
   TEST_CASE("without LLVM the C compiler serves; without both the error names the packages") {
     Ran c = run_self("MOTE_CACHE=0 MOTE_LIBLLVM=/nonexistent", "in a child: add on the CPU");
     CHECK(has(c, "ran: [2. 2.] on CPU"));
+    CHECK(times(c.output, "mote: warning: MOTE_LIBLLVM=/nonexistent is not used: LLVM 19 not") ==
+          1);
     Ran none = run_self(no_compilers, "in a child: add on the CPU");
     CHECK(has(none,
               "device error: [device] CPU is not available: LLVM 19 not found (tried only "

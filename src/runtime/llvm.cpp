@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/flags.h"
 #include "base/lifetime.h"
 #include "base/threads.h"
+#include "base/utf8.h"
 
 namespace mote {
 namespace {
@@ -115,6 +117,7 @@ struct Library {
   }
 
  private:
+  void load();
   std::string bind(void* handle);
 };
 
@@ -129,6 +132,14 @@ std::string Library::bind(void* handle) {
 }
 
 Library::Library() {
+  load();
+  const std::string& given = flag_text(Flag::LIBLLVM);
+  if (!given.empty() && !why_not.empty())
+    std::fprintf(stderr, "mote: warning: MOTE_LIBLLVM=%s is not used: %s\n",
+                 printable(given).c_str(), printable(why_not).c_str());
+}
+
+void Library::load() {
   void* handle = nullptr;
   const std::string& given = flag_text(Flag::LIBLLVM);
   std::vector<std::string> names(std::begin(library_names), std::end(library_names));
