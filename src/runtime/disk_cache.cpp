@@ -6,19 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "runtime/temporary_file.h"
 
 namespace mote {
 namespace {
@@ -33,7 +32,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 88, "the file layout has no padding");
 
-constexpr int64_t stale_temp_seconds = 3600;
+constexpr const char* temporary_prefix = ".tmp-";
 
 class File {
  public:
@@ -82,13 +81,6 @@ bool make_dirs(const std::string& dir) {
     if (made) chmod(part.c_str(), 0700);  // whatever the umask
     if (at == dir.npos) return true;
   }
-}
-
-std::string temp_name() {
-  static std::atomic<uint64_t> serial{0};
-  timespec now{};  // process ids repeat across hosts that share the folder; O_EXCL settles the rest
-  clock_gettime(CLOCK_REALTIME, &now);
-  return text(".tmp-", getpid(), "-", serial++, "-", now.tv_sec, "-", now.tv_nsec);
 }
 
 Digest checksum_of(std::span<const uint8_t> value) { return sha256(value.data(), value.size()); }
@@ -246,12 +238,14 @@ void DiskCache::set_aside(const std::string& name) {
 // Returns what went wrong, or "".
 std::string DiskCache::write_file(const std::string& name, std::span<const uint8_t> header,
                                   std::span<const uint8_t> value) {
-  const std::string temp = temp_name();
-  File file(open_to_write(temp, O_EXCL));
+  std::string temp;
+  File file(make_temporary(temporary_prefix, temp,
+                           [&](const std::string& at) { return open_to_write(at, O_EXCL); }));
   if (!file.is_open()) return text("cannot write in ", dir_, ": ", std::strerror(errno));
   const auto in = folder();
-  if (write_all(file.fd(), header) && write_all(file.fd(), value) && file.close_now() &&
-      renameat(in->fd(), temp.c_str(), in->fd(), name.c_str()) == 0)
+  // Renamed while it is open: a file without a lock is taken for one that was left.
+  if (write_all(file.fd(), header) && write_all(file.fd(), value) &&
+      renameat(in->fd(), temp.c_str(), in->fd(), name.c_str()) == 0 && file.close_now())
     return "";
   const int error = errno;
   unlinkat(in->fd(), temp.c_str(), 0);
@@ -307,15 +301,14 @@ std::vector<DiskCache::Entry> DiskCache::list_entries() {
   const int fd = openat(folder_->fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
   if (!folder) return entries;
-  const int64_t now = std::time(nullptr);
   while (const dirent* item = readdir(folder)) {
     struct stat info {};
     const std::string name = item->d_name;
     if (fstatat(dirfd(folder), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(info.st_mode))
       continue;
-    if (name.starts_with(".tmp-")) {  // left by a killed process, or being written right now
-      if (info.st_mtim.tv_sec + stale_temp_seconds < now) unlinkat(dirfd(folder), item->d_name, 0);
+    if (name.starts_with(temporary_prefix)) {  // left by a killed process, or being written now
+      remove_if_abandoned(dirfd(folder), item->d_name);
     } else if (name.size() == 64 || name.ends_with(".corrupt")) {
       entries.push_back(
           {name, info.st_size, info.st_mtim.tv_sec * 1000000000ll + info.st_mtim.tv_nsec});

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,20 +166,19 @@ TEST_SUITE("disk_cache") {
     CHECK(!cache.get("too big"));
   }
 
-  TEST_CASE("stale temporary files go, fresh ones stay") {
+  TEST_CASE("temporary files whose writer is gone go, others stay") {
     TempDir dir;
-    const std::string stale = dir.path + "/.tmp-1-2-3", fresh = dir.path + "/.tmp-4-5-6";
-    std::ofstream(stale) << "x";
-    std::ofstream(fresh) << "x";
-    const timespec old[2] = {
-        {1000, 0},
-        {1000, 0}
-    };
-    REQUIRE(utimensat(AT_FDCWD, stale.c_str(), old, 0) == 0);
+    const std::string left = dir.path + "/.tmp-1-2", in_use = dir.path + "/.tmp-4-5";
+    std::ofstream(left) << "x";
+    const int writer = open(in_use.c_str(), O_WRONLY | O_CREAT, 0600);
+    REQUIRE(flock(writer, LOCK_EX) == 0);
     DiskCache cache(dir.path);
     cache.put("key", bytes_for(1, 10));
-    CHECK(!fs::exists(stale));
-    CHECK(fs::exists(fresh));
+    CHECK(!fs::exists(left));
+    CHECK(fs::exists(in_use));
+    close(writer);
+    DiskCache(dir.path).put("key", bytes_for(1, 10));
+    CHECK(!fs::exists(in_use));
   }
 
   TEST_CASE("an unusable folder means no cache, not an error") {

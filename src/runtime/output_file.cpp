@@ -2,21 +2,19 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "ir/provenance.h"
+#include "runtime/temporary_file.h"
 
 namespace mote {
 
@@ -40,65 +38,16 @@ std::string temporary_prefix(const std::string& path) {
   return path.substr(0, name) + "." + path.substr(name, length) + ".saving-";
 }
 
-enum class Lock { Ours, Others, None };
-
-// None: the file system has no locks, as some that are reached over a network.
-Lock try_lock(int fd) {
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return Lock::Ours;
-  return errno == EWOULDBLOCK ? Lock::Others : Lock::None;
-}
-
-// A writer holds a lock on its temporary file, so one that can be locked has lost its writer. Where
-// there are no locks, one that was not written to for an hour has.
-bool is_abandoned(int fd) {
-  constexpr time_t long_ago = 3600;
-  struct stat info;
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  const Lock lock = try_lock(fd);
-  return lock == Lock::Ours || (lock == Lock::None && info.st_mtime + long_ago < ::time(nullptr));
-}
-
-// "PID-N", as make_temporary() ends a name.
-bool is_made_here(std::string_view end) {
-  const size_t dash = end.find('-');
-  return dash != end.npos && dash > 0 && dash + 1 < end.size() &&
-         end.find_first_not_of("0123456789") == dash &&
-         end.find_first_not_of("0123456789", dash + 1) == end.npos;
-}
-
 void remove_abandoned(const std::string& prefix) {
   const std::string folder = folder_of(prefix), start = prefix.substr(prefix.rfind('/') + 1);
   DIR* listing = ::opendir(folder.c_str());
   if (!listing) return;
   while (const dirent* entry = ::readdir(listing)) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(start) || !is_made_here(name.substr(start.size()))) continue;
-    // Network file systems lock only what may be written.
-    const int fd =
-        ::openat(::dirfd(listing), entry->d_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (is_abandoned(fd)) ::unlinkat(::dirfd(listing), entry->d_name, 0);
-    ::close(fd);
+    if (name.starts_with(start) && is_temporary_end(name.substr(start.size())))
+      remove_if_abandoned(::dirfd(listing), entry->d_name);
   }
   ::closedir(listing);
-}
-
-// Locked, and still there once it is: a cleaner may have had it between its making and the lock.
-int make_temporary(const std::string& prefix, std::string& path) {
-  static std::atomic<unsigned> made{0};
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    path = text(prefix, ::getpid(), "-", made++);
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST) continue;
-    if (fd < 0) return fd;
-    const Lock lock = try_lock(fd);
-    struct stat info;
-    if (lock == Lock::None) return fd;
-    if (lock == Lock::Ours && ::fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
-    ::close(fd);  // whoever has the lock removes it
-  }
-  errno = EEXIST;
-  return -1;
 }
 
 // Whether a file could not be flushed for lack of the means, which is no reason to fail.
@@ -131,12 +80,16 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_li
   if (replaces && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail_with("write");
   const std::string prefix = temporary_prefix(target_);
   remove_abandoned(prefix);
-  fd_ = make_temporary(prefix, temporary_);
+  // From the first moment nobody may read it who may not read what it replaces.
+  const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
+  fd_ = make_temporary(prefix, temporary_, [&](const std::string& name) {
+    return ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  });
   if (fd_ < 0) {
     temporary_.clear();
     fail_with("create a file beside");
   }
-  if (replaces) ::fchmod(fd_, old.st_mode & 0777);
+  if (replaces) ::fchmod(fd_, mode);  // whatever the umask
 }
 
 OutputFile::~OutputFile() {
