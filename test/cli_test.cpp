@@ -306,7 +306,7 @@ TEST_SUITE("command line") {
     CHECK(run_mote("run gpt --steps 5 --model " + out).status == 0);
   }
 
-  TEST_CASE("a run that goes on with another text needs the same characters") {
+  TEST_CASE("a run that is resumed with another text needs the same characters") {
     Folder folder;
     const std::string out = folder / "out", path = folder / "other.txt";
     REQUIRE(run_mote(small_gpt(folder) + "--steps 3 --out " + out).status == 0);
@@ -351,14 +351,14 @@ TEST_SUITE("command line") {
     CHECK(on_terminal(small_gpt(folder) + "--steps 5", 20).find("gpt 5/5") != std::string::npos);
   }
 
-  TEST_CASE("a run that goes on ends bit by bit where it would have ended") {
+  TEST_CASE("a run that is resumed ends bit by bit where it would have ended") {
     Folder folder;
     const std::string train = small_gpt(folder) + "--steps 11 ";
     const std::string whole = folder / "whole", parts = folder / "parts";
     REQUIRE(run_mote(train + "--out " + whole).status == 0);
     Ran first = run_mote(train + "--stop-after 4 --out " + parts);
     CHECK(first.status == 0);
-    CHECK(has(first, "stopped after step 4 of 11; go on with: mote train gpt --resume " + parts));
+    CHECK(has(first, "stopped after step 4 of 11; resume with: mote train gpt --resume " + parts));
     CHECK(step_of(parts) == 4);
     REQUIRE(run_mote("train gpt --stop-after 1 --resume " + parts).status == 0);
     CHECK(step_of(parts) == 5);
@@ -369,7 +369,22 @@ TEST_SUITE("command line") {
     CHECK(read_text(whole) != read_text(parts));
   }
 
-  TEST_CASE("Ctrl-C and SIGTERM save a checkpoint and say how to go on") {
+  TEST_CASE("the command that resumes can be pasted into a shell") {
+    Folder folder;
+    const std::string path = folder / "it's a $run";
+    Ran first = run_mote(small_gpt(folder) + "--steps 3 --stop-after 1 --out \"" +
+                         (folder / "it's a \\$run") + "\"");
+    CHECK(first.status == 0);
+    const std::string wanted = "resume with: mote train gpt --resume ";
+    const size_t at = first.output.find(wanted);
+    REQUIRE(at != std::string::npos);
+    const size_t from = at + std::string("resume with: mote ").size();
+    const std::string line = first.output.substr(from, first.output.find('\n', from) - from);
+    CHECK(run_mote(line).status == 0);
+    CHECK(step_of(path) == 3);
+  }
+
+  TEST_CASE("Ctrl-C and SIGTERM save a checkpoint and say how to resume") {
     for (int signal : {SIGINT, SIGTERM}) {
       Folder folder;
       const std::string train = small_gpt(folder) + "--steps 1000000 ";
@@ -379,7 +394,7 @@ TEST_SUITE("command line") {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       child.send(signal);
       CHECK(child.wait() == 128 + signal);
-      CHECK(has({0, read_text(log)}, "go on with: mote train gpt --resume " + out));
+      CHECK(has({0, read_text(log)}, "resume with: mote train gpt --resume " + out));
       REQUIRE(step_of(out) >= 1);
       Ran more = run_mote("train gpt --stop-after 2 --resume " + out);
       CHECK(has(more, ", from step "));
@@ -450,7 +465,7 @@ TEST_SUITE("command line") {
 
   TEST_CASE("kill -9, many times" * doctest::test_suite("soak")) { kill_and_resume(200); }
 
-  TEST_CASE("digits: train, go on, run" * doctest::test_suite("soak")) {
+  TEST_CASE("digits: train, resume, run" * doctest::test_suite("soak")) {
     Folder folder;
     const std::string whole = folder / "whole", parts = folder / "parts";
     Ran ran = run_mote("train mnist --steps 8 --batch 16 --out " + whole);

@@ -165,7 +165,7 @@ void interrupt_at_random(int times, unsigned seed) {
       ++stopped;
       REQUIRE(fs::exists(folder / file));
       CHECK(step_of(folder / file) >= 1);
-      CHECK(said.find("go on with: mote train gpt --resume " + file) != said.npos);
+      CHECK(said.find("resume with: mote train gpt --resume " + file) != said.npos);
     } else {
       ++early;
     }

@@ -1,5 +1,5 @@
-// All of a training run in one safetensors file, so that going on from it is bit for bit what going
-// on without it would have been.
+// All of a training run in one safetensors file. A run that is resumed from it ends bit for bit
+// where it would have ended without the stop.
 #pragma once
 #include <mote/data.h>
 #include <mote/io.h>

@@ -10,11 +10,8 @@ namespace {
 
 volatile sig_atomic_t caught = 0;
 constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
-struct sigaction before[3], pipe_before;
+struct sigaction before[3];
 
-void restore() {
-  for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &before[i], nullptr);
-}
 // A second Ctrl-C ends at once. A terminal that closes may send its signal more than once.
 void remember(int number) {
   caught = number;
@@ -33,13 +30,9 @@ Interrupt::Interrupt() {
     // What was ignored stays ignored, as nohup and background jobs want.
     if (before[i].sa_handler != SIG_IGN) sigaction(signals[i], &ours, nullptr);
   }
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, &pipe_before);
 }
 Interrupt::~Interrupt() {
-  restore();
-  sigaction(SIGPIPE, &pipe_before, nullptr);
+  for (size_t i = 0; i < 3; ++i) sigaction(signals[i], &before[i], nullptr);
 }
 int interrupt_signal() { return caught; }
 

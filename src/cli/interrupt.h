@@ -4,8 +4,7 @@
 namespace mote {
 
 // While one lives, SIGINT, SIGTERM and SIGHUP are remembered. A second SIGINT ends the program at
-// once, as if none lived. A reader of the output that goes away (SIGPIPE) is an error of
-// the write, not the end of the program.
+// once, as if none lived.
 class Interrupt {
  public:
   Interrupt();

@@ -138,18 +138,20 @@ void hold_standard_descriptors() {
 bool flush_output(std::string_view command) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0 && !std::ferror(stdout);
-  if (flushed || errno == EPIPE) return flushed;
+  const int reason = errno;
+  if (flushed || reason == EPIPE) return flushed;
   pollfd pipe{1, 0, 0};
   if (poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR)) return false;
   fail(ErrorKind::Device, text("[", command, "] the output cannot be written: ",
-                               errno ? std::strerror(errno) : "an earlier part was lost"));
+                               reason ? std::strerror(reason) : "an earlier part was lost"));
 }
 
 int execute(std::span<const char* const> words, int& on_error) {
   const Command& command = find_command(words.empty() ? "help" : words[0]);
   Words parsed(command, words.subspan(words.empty() ? 0 : 1));
   on_error = 1;
-  // Who looks at a training run's progress may go away; the run goes on to its checkpoint.
+  // A reader of a training run's output may go away. That is an error of the write, and the run
+  // continues to its checkpoint.
   if (command.name == "train") std::signal(SIGPIPE, SIG_IGN);
   int status = words.empty() ? 2 : 0;
   if (parsed.wants_help())

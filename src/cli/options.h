@@ -62,5 +62,6 @@ class Words {
 };
 
 std::string help_text(const Command&);
+std::string shell_quoted(const std::string& word);  // a shell reads it as this one word
 
 }  // namespace mote

@@ -125,7 +125,7 @@ std::vector<std::string> files_of(const std::string& path) {
   return out;
 }
 
-// A checkpoint may take the place of the one that the run goes on from; nothing else may be written
+// A checkpoint may take the place of the one that the run resumes from; nothing else may be written
 // over what is read or written.
 void check_files(const Words& words, const Metadata& saved) {
   std::string data = words.text("data");
@@ -152,7 +152,7 @@ Checkpoint checkpoint_to_go_on_from(const Words& words) {
     if (!words.has(fixed)) continue;
     const std::string& before = find(saved.settings, fixed, from);
     check(same_number(words.text(fixed), before), "[train] --", fixed,
-          " cannot change when a run goes on: it was ", printable(before), ", got ",
+          " cannot change when a run is resumed: it was ", printable(before), ", got ",
           words.text(fixed));
   }
   return saved;
@@ -278,15 +278,15 @@ void fail_if(const std::string& problem) {
   if (!problem.empty()) fail(ErrorKind::Device, problem);
 }
 
-// A run that stops early leaves what it takes to go on; one whose result is not known yet, what it
+// A run that stops early leaves what it takes to resume; one whose result is not known yet, what it
 // takes to know it.
 int stop_early(Run& run, Progress& progress) {
   const std::string saving = keep(run), plotting = problem_plotting(run);
   if (run.settings.words().has("json")) print_json(run, progress, progress.seconds(), nullptr);
   if (run.out.empty()) fail_if(saving);
   if (!saving.empty()) progress.say("mote: " + saving);
-  progress.say(text("stopped after step ", run.step, " of ", run.steps, "; go on with: mote train ",
-                    run.name, " --resume ", run.out));
+  progress.say(text("stopped after step ", run.step, " of ", run.steps,
+                    "; resume with: mote train ", run.name, " --resume ", shell_quoted(run.out)));
   fail_if(plotting);
   return interrupt_signal() ? 128 + interrupt_signal() : 0;
 }
@@ -355,8 +355,8 @@ constexpr Option options[] = {
     {"dropout",    "X",    "the part of features left out at random", "gpt", kGptDropout},
     {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
     {"save-every", "N",    "write the checkpoint after every N steps as well", "", at_least_one},
-    {"resume",     "FILE", "go on from this checkpoint"},
-    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to go on from",
+    {"resume",     "FILE", "resume from this checkpoint"},
+    {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to resume from",
                            "", at_least_one},
     {"plot",       "FILE", "draw the loss curve (SVG)"},
     {"json",       "",     "print the result as JSON"},
@@ -371,9 +371,9 @@ const Command mote::train_command = {
     "train a network",
     options,
     run_train,
-    "Ctrl-C saves a checkpoint, mote-TASK.safetensors without --out, and says how to go on; the\n"
+    "Ctrl-C saves a checkpoint, mote-TASK.safetensors without --out, and says how to resume; the\n"
     "second Ctrl-C ends at once. What was learned is kept in the same way where the result cannot\n"
-    "be shown. No file may be written over another one of the command. A run that goes on from a "
-    "checkpoint\n"
+    "be shown. No file may be written over another one of the command. A run that is resumed "
+    "from a checkpoint\n"
     "has its settings, unless they are given anew, and ends bit for bit where it would have\n"
     "ended without the stop. Results go to stdout, progress to stderr."};
