@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/lifetime.h"
+#include "base/threads.h"
 
 namespace mote {
 
@@ -49,6 +50,7 @@ void in_child() {
     r->taken.store(false);
   }
   if (others_inside) amid_call.store(true);
+  forget_workers();
   forking.store(nullptr);
   one_fork.unlock();
 }

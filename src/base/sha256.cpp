@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/number.h"
+
 namespace mote {
 namespace {
 
@@ -63,10 +65,7 @@ Digest sha256(const void* data, size_t size) {
 
 std::string to_hex(const Digest& digest) {
   std::string out;
-  for (uint8_t byte : digest) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
+  for (uint8_t byte : digest) out += hex_text(uint64_t{byte}, 2);
   return out;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/cgroup.h"
 #include "base/float_environment.h"
+#include "base/fork.h"
 #include "base/lifetime.h"
 #ifdef __linux__
 #include <sched.h>
@@ -219,12 +220,7 @@ Pool& pool() {
   static std::mutex making;
   std::lock_guard lock(making);
   if (Pool* found = the_pool.load(std::memory_order_acquire)) return *found;
-#ifdef __linux__
-  // The child of a fork has no workers, and the pool's lock may be held for ever: start over with a
-  // new one.
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { the_pool.store(nullptr); });
-  static_cast<void>(registered);
-#endif
+  InsideLibrary forks_are_noticed;
   keep_loaded();
   Pool* made = new Pool;
   the_pool.store(made, std::memory_order_release);
@@ -234,6 +230,8 @@ Pool& pool() {
 std::atomic<int> wanted_threads{0};  // 0: not set yet
 
 }  // namespace
+
+void forget_workers() { the_pool.store(nullptr); }
 
 void with_stack(size_t bytes, void (*function)(void*), void* context) {
   if (stack_left() >= bytes) return function(context);

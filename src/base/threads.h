@@ -10,6 +10,10 @@ namespace mote {
 // Cores this process may use: its affinity mask, cut by the control group's CPU quota. At least 1.
 int usable_cores();
 
+// In the child of a fork, which has no workers, and in which the pool's lock may be held for ever:
+// the next parallel_for starts with a new pool.
+void forget_workers();
+
 // How many threads a parallel_for may use, its caller included. usable_cores() until set.
 int thread_count();
 

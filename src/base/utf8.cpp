@@ -2,24 +2,17 @@
 
 #include <cstring>
 
+#include "base/number.h"
+
 namespace mote {
 
 namespace {
 
 constexpr uint32_t kByte = 0x110000;
 
-void append_hex(std::string& out, uint32_t value, int digits) {
-  while (digits--) out += "0123456789abcdef"[value >> 4 * digits & 15];
-}
-
 void append_escape(std::string& out, uint32_t c) {
-  if (c >= kByte || c < 0x80) {
-    out += "\\x";
-    append_hex(out, c & 0xff, 2);
-  } else {
-    out += "\\u";
-    append_hex(out, c, 4);
-  }
+  const bool is_byte = c >= kByte || c < 0x80;
+  out += is_byte ? "\\x" + hex_text(uint64_t{c}, 2) : "\\u" + hex_text(uint64_t{c}, 4);
 }
 
 }  // namespace

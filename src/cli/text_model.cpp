@@ -68,7 +68,7 @@ void keep_alphabet(Settings& settings, const data::Characters& characters,
                              " differ from those of the checkpoint", what));
 }
 
-static void check_memory(const models::GptConfig& c) {
+static void check_weights_fit(const models::GptConfig& c) {
   auto number = [](int64_t n) { return static_cast<double>(n); };
   const double width = number(c.features), blocks = 12 * number(c.layers) * width * width;
   const double bytes =
@@ -88,7 +88,7 @@ models::GptConfig gpt_config(Settings& settings, int64_t vocabulary) {
   c.vocabulary = vocabulary;
   check(c.features % c.heads == 0, "[train] --width ", c.features, " is not a multiple of --heads ",
         c.heads);
-  check_memory(c);
+  check_weights_fit(c);
   return c;
 }
 

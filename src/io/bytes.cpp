@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/memory_at_hand.h"
+#include "base/number.h"
 #include "ir/provenance.h"
 #include "runtime/disk.h"
 
@@ -30,12 +31,11 @@ File open_file(const std::string& path) {
 
 std::string quoted(std::string_view text) {
   constexpr size_t longest = 60;
-  constexpr const char* digits = "0123456789abcdef";
   std::string out = "'";
   for (const char c : text.substr(0, longest)) {
     const auto code = static_cast<uint8_t>(c);
     if (code < 0x20 || code >= 0x7f)
-      out += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      out += "\\x" + hex_text(uint64_t{code}, 2);
     else
       out += c;
   }

@@ -272,15 +272,13 @@ JsonWriter& JsonWriter::end() {
 
 void JsonWriter::append_quoted(std::string_view text) {
   ensure(is_utf8(text), "text for JSON is not UTF-8: ", quoted(text));
-  constexpr const char* digits = "0123456789abcdef";
   out_ += '"';
   while (!text.empty()) {
     const uint32_t c = take_character(text);
     if (c == '"' || c == '\\')
       out_ += {'\\', static_cast<char>(c)};
     else if (is_control(c))
-      out_ +=
-          {'\\', 'u', digits[c >> 12], digits[c >> 8 & 15], digits[c >> 4 & 15], digits[c & 15]};
+      out_ += "\\u" + hex_text(uint64_t{c}, 4);
     else
       append_character(out_, c);
   }
