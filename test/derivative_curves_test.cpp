@@ -234,22 +234,7 @@ size_t check_curve(const Curve& c, size_t count, DType dtype, const std::string&
   return 2 * x.size();
 }
 
-void check_all(size_t count, DType dtype, const std::string& device, uint64_t seed) {
-  size_t points = 0, functions = 0;
-  for (const Curve& c : curves) {
-    points += check_curve(c, count, dtype, device, seed + functions);
-    ++functions;
-  }
-  MESSAGE(device, " ", std::string(name(dtype)), ", seed ", seed, ": ", points, " derivatives of ",
-          functions, " functions");
-}
-
-TEST_CASE("derivative points: curves have their closed forms") {
-  const uint64_t seed = point_seed();
-  check_all(scaled<size_t>(400), DType::f32, "CPU", seed);
-  check_all(scaled<size_t>(400), DType::f64, "CPU", seed);
-  check_all(scaled<size_t>(40), DType::f64, "INTERP", seed);
-}
+TEST_CASE("derivative points: curves have their closed forms") { check_rows(curves, check_curve); }
 
 TEST_SUITE_BEGIN("soak");
 
@@ -257,8 +242,8 @@ TEST_CASE("derivative points: curves have their closed forms at very many points
   const uint64_t seed = point_seed();
   for (uint64_t round = 0; round < 2; ++round)
     for (DType dtype : {DType::f32, DType::f64})
-      check_all(scaled<size_t>(2000), dtype, "CPU", seed + 1000 * round);
-  check_all(scaled<size_t>(400), DType::f64, "INTERP", seed);
+      check_rows(curves, check_curve, scaled<size_t>(2000), dtype, "CPU", seed + 1000 * round);
+  check_rows(curves, check_curve, scaled<size_t>(400), DType::f64, "INTERP", seed);
 }
 
 TEST_SUITE_END();

@@ -134,25 +134,14 @@ size_t check_pair(const Pair& p, size_t count, DType dtype, const std::string& d
   return 4 * count;
 }
 
-void check_all(size_t count, DType dtype, const std::string& device, uint64_t seed) {
-  size_t points = 0, functions = 0;
-  for (const Pair& p : pairs) points += check_pair(p, count, dtype, device, seed + functions++);
-  MESSAGE(device, " ", std::string(name(dtype)), ", seed ", seed, ": ", points, " derivatives of ",
-          functions, " functions");
-}
-
-TEST_CASE("derivative points: pairs have their closed forms") {
-  const uint64_t seed = point_seed();
-  check_all(scaled<size_t>(400), DType::f32, "CPU", seed);
-  check_all(scaled<size_t>(400), DType::f64, "CPU", seed);
-  check_all(scaled<size_t>(40), DType::f64, "INTERP", seed);
-}
+TEST_CASE("derivative points: pairs have their closed forms") { check_rows(pairs, check_pair); }
 
 TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("derivative points: pairs have their closed forms at very many points") {
   const uint64_t seed = point_seed();
-  for (DType dtype : {DType::f32, DType::f64}) check_all(scaled<size_t>(4000), dtype, "CPU", seed);
+  for (DType dtype : {DType::f32, DType::f64})
+    check_rows(pairs, check_pair, scaled<size_t>(4000), dtype, "CPU", seed);
 }
 
 TEST_SUITE_END();

@@ -1,10 +1,13 @@
 // Points at which formulas of derivatives break, and what is asked of derivatives there.
 #pragma once
+#include <doctest/doctest.h>
 #include <mote/mote.h>
 
 #include <random>
 #include <string>
 #include <vector>
+
+#include "test/amount.h"
 
 namespace mote::test {
 
@@ -40,5 +43,24 @@ struct Slack {
 // NaN says that nothing is known. What is beyond the dtype's range may be infinite or as large as
 // it gets, what is below the smallest normal number anything small.
 bool is_near(double got, long double want, DType dtype, Slack slack);
+
+// check(row, count, dtype, device, seed) for each row of a table; it gives how many derivatives
+// it has looked at.
+template <class Rows, class Check>
+void check_rows(const Rows& rows, Check check, size_t count, DType dtype, const std::string& device,
+                uint64_t seed) {
+  size_t points = 0, functions = 0;
+  for (const auto& row : rows) points += check(row, count, dtype, device, seed + functions++);
+  MESSAGE(device, " ", std::string(name(dtype)), ", seed ", seed, ": ", points, " derivatives of ",
+          functions, " functions");
+}
+// As much as a usual run of the tests has time for.
+template <class Rows, class Check>
+void check_rows(const Rows& rows, Check check) {
+  const uint64_t seed = point_seed();
+  check_rows(rows, check, scaled<size_t>(400), DType::f32, "CPU", seed);
+  check_rows(rows, check, scaled<size_t>(400), DType::f64, "CPU", seed);
+  check_rows(rows, check, scaled<size_t>(40), DType::f64, "INTERP", seed);
+}
 
 }  // namespace mote::test
