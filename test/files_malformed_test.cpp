@@ -302,7 +302,7 @@ TEST_CASE("malformed gzip and xz") {
           {patched(gzip, 10, "\xff"), "the compressed data is broken: invalid block type"},
           {patched(gzip, gzip.size() - 8, "zzzz"),
            "the compressed data is broken: incorrect data check"},
-          {gzip + "tail", "has 4 bytes behind the compressed data"},
+          {gzip + "tail", "has 4 bytes after the compressed data"},
       },
       [](const File& file) { unpack_gzip(file); });
   CHECK(error_of(gzip, [](const File& file) { unpack_gzip(file, 999); }) ==

@@ -10,18 +10,18 @@
 //   for (...) total += step(images, labels);
 //
 // Call 1 runs f. Call 2 runs f and records every kernel. From call 3 on the recorded list runs and
-// f is not called: what it does besides tensor work does not happen, and numbers and switches it
-// reads are those of call 2. A jit gives the bits that f gives: JIT=0, which calls f every time,
-// changes nothing. To that end every call, in all modes, begins and ends alike:
-//   * What this thread has left pending (writes, gradients of backward()) is finished first, then
-//     the arguments are realized. So gradients do not flow through an argument to what it was
-//     computed from. A tensor from outside that f reads while it is pending is realized then,
-//     unless it depends on a marked leaf.
-//   * At the end what f returned, wrote and left as gradients is in memory.
+// f is not called: anything it does besides tensor work does not happen, and numbers it reads keep
+// their values of call 2. A jit gives the same bits as f: JIT=0, which calls f every time, changes
+// no result. Therefore every call, in all modes, begins and ends in the same way:
+//   * Pending work of this thread (writes, gradients of backward()) is finished first, then the
+//     arguments are realized. So gradients do not flow through an argument to what it was
+//     computed from. A pending tensor from outside is realized when f reads it, unless it depends
+//     on a marked leaf.
+//   * At the end the results, the writes and the gradients of f are in memory.
 //
 // Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
 // MOTE_FIELDS line, vectors, maps, optionals, tuples of these. A number (an int, a float) is a
-// compile error, for its value would be baked into the list.
+// compile error, because its value would be baked into the list.
 //   * Arguments are replaced by position. Their shape, dtype, device, marks (requires_grad_) and
 //     number must be those of the capture: an error names the argument. Bound variables, also those
 //     in the shapes of arguments, may change their value. A variable that f binds itself is an
@@ -32,36 +32,36 @@
 //   * Other tensors that f uses (parameters, optimizer state, caches, random counters) are its
 //     state, read and written where they are. Change them with assign() and the like, also between
 //     calls.
-//     Putting another tensor in the place of one that f reads (w = w + x) is an error once no other
-//     handle holds the old one: in the capture, or in the next replay; until then it goes unseen.
-//     Tensors that f makes of host values (from_data) would be the same in every replay: an error.
+//     Replacing a tensor that f reads (w = w + x) is an error of the capture or of the next replay,
+//     but only if no other handle holds the old tensor; otherwise it goes undetected.
+//     Making a tensor from host values (from_data) in f is an error: replays would not read them.
 //   * Results are safe to keep: a replay writes to other memory while something holds an earlier
-//     one. A result that is an argument, a state tensor or a view of one is that again.
+//     result. A result that is an argument, a state tensor or a view of one is so in replays too.
 //   * Gradients that f reads, adds to, drops or leaves are those its leaves have at each call.
 //   * Other new tensors that f leaves behind (in a variable it captured) keep the values of call 2.
 //
-// A list holds for one situation: which of the arguments, the state and the gradients share memory,
+// A list is valid in one situation: which of the arguments, state and gradients share memory,
 // which arguments are views of a part, which leaves have a gradient, which tensors are marked,
 // whether the modules that f called are training, and the autocast scope. In any other situation f
-// is called, the second time it is captured too, and the lists of the last four situations are kept.
-// f is also called once more when an argument is another tensor than in the capture and the earlier
-// one is still in use: only then can be seen whether f uses the earlier one itself. DEBUG=1 says why
-// f is called.
+// is called; the second time it is also captured. The lists of the last four situations are kept.
+// f is also called once more if an argument is another tensor than in the capture and the earlier
+// one is still in use: comparing the two calls shows whether f uses the earlier one itself. DEBUG=1
+// says why f is called.
 //
-// Reading values (item, to_vector, printing, and what counts elements: nonzero, masked_select) is
-// an error in the capture: return the tensor, read it outside.
-// An error in f, or in the capture, leaves the function as it was before the call; reset() as
-// before call 1. Flags that change generated code count as they were in the capture. f runs in
-// every call with JIT=0, and where a device interprets graphs (there with the checks of a capture).
-// A jit called inside another one's f is part of it, as if its function had been called; one that
-// calls itself is an error. Calls from several threads run one after another; threads that nest two
-// jits in opposite orders wait for each other forever, as with any two locks.
+// Reading values (item, to_vector, printing, and whatever counts elements: nonzero, masked_select)
+// is an error in the capture: return the tensor and read it outside.
+// After an error in f or in the capture the jit is as it was before the call; after reset(), as
+// before call 1. Flags that change generated code keep their values of the capture. f runs in every
+// call with JIT=0, and on devices that interpret graphs (there with the checks of a capture).
+// A jit called inside another one's f becomes part of it, as if its function had been called. A jit
+// that calls itself is an error. Calls from several threads take turns. Threads that nest
+// two jits in opposite orders deadlock, as with any two locks.
 #pragma once
 #include <mote/fields.h>
 
 namespace mote {
 
-// A buffer that a captured function reads as it found it.
+// A buffer that a captured function reads before it writes it.
 struct JitState {
   std::string name;  // where it was found in what state() was given; otherwise "#3"
   Tensor tensor;     // undefined when no tensor has it for its own: then nothing writes it either

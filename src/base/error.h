@@ -1,5 +1,5 @@
-// Building error texts. `check(cond, parts...)` throws a User error; the op and the user's line are
-// added from the innermost open ErrorScope-like hook (see set_error_context).
+// Building error texts. `check(cond, parts...)` throws a User error. The user's line is added to it
+// (error_place).
 #pragma once
 #include <mote/error.h>
 

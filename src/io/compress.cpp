@@ -101,15 +101,15 @@ const Lzma& lzma(const std::string& name) {
   return functions;
 }
 
-// Output that grows by what has come out: doubling, to the limit. Large blocks grow in place, and
-// pages count once they are written to.
+// Output that doubles its room when it is full, up to the limit. Large blocks grow in place, and
+// pages take memory only once they are written to.
 class Growing {
  public:
   Growing(const std::string& name, size_t packed, const UnpackLimit& limit)
       : name_(name), limit_(limit) {
     grow(std::min<uint64_t>(packed + 256, limit.bytes));
   }
-  // Room for more; one byte past the limit shows that the limit is exceeded.
+  // Makes room for more. One byte beyond the limit shows that the limit is exceeded.
   std::span<uint8_t> room() {
     if (used_ == size_) {
       check_limit();
@@ -146,7 +146,7 @@ class Growing {
   size_t size_ = 0, used_ = 0;
 };
 
-// One zlib stream over the input; ends it when it goes.
+// One zlib stream over the input. The destructor ends it.
 class Inflater {
  public:
   Inflater(const std::string& name, std::span<const uint8_t> packed, int window)
@@ -157,8 +157,8 @@ class Inflater {
   ~Inflater() { zlib_.end(&stream_); }
   Inflater(const Inflater&) = delete;
 
-  // Fills `out` as far as the stream goes; returns how much. Afterwards ended() says whether the
-  // stream is complete.
+  // Fills `out` until it is full or the stream ends, and returns how much was written. Then ended()
+  // says whether the stream is complete.
   size_t run(std::span<uint8_t> out) {
     constexpr size_t piece = 1u << 30;  // zlib counts in 32 bits
     size_t done = 0;
@@ -211,12 +211,12 @@ UnpackLimit unpack_limit(uint64_t packed, uint64_t most) {
   const uint64_t by_ratio =
       packed > UINT64_MAX / ratio ? UINT64_MAX : std::max(ratio * packed, always);
   const uint64_t may = std::min(most, by_ratio);
-  // Little memory is not worth the question.
+  // For a little memory it is not worth asking.
   const uint64_t at_hand = may <= always ? may : static_cast<uint64_t>(memory_at_hand());
   if (at_hand < may) return {at_hand, ", the memory at hand"};
   if (may == most) return {most, ""};
   return {by_ratio, by_ratio == always
-                        ? ", far more than its size lets expect; unpack it first if you trust it"
+                        ? ", far more than its size suggests; unpack it first if you trust it"
                         : ", 256 times its size; unpack it first if you trust it"};
 }
 
@@ -239,7 +239,7 @@ Bytes unpack_gzip(const File& file, uint64_t limit) {
     while (!in.ended()) out.use(in.run(out.room()));
     if (in.rest().empty()) return out.finish();
     check_file(is_gzip(in.rest()), file.name, "has ", in.rest().size(),
-               " bytes behind the compressed data");
+               " bytes after the compressed data");
     in.next_member();
   }
 }
@@ -275,8 +275,7 @@ Bytes inflate(const std::string& name, std::span<const uint8_t> packed, uint64_t
   Growing out(name, packed.size(), {size, ""});
   Inflater in(name, packed, raw_window);
   while (!in.ended()) out.use(in.run(out.room()));
-  check_file(in.rest().empty(), name, "has ", in.rest().size(),
-             " bytes behind the compressed data");
+  check_file(in.rest().empty(), name, "has ", in.rest().size(), " bytes after the compressed data");
   Bytes bytes = out.finish();
   check_file(bytes.size() == size, name, "unpacks to ", bytes.size(), " bytes, not to ", size);
   return bytes;

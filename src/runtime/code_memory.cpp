@@ -23,8 +23,8 @@ constexpr int kExecutable = PROT_READ | PROT_EXEC;
   const int reason = errno;
   fail(ErrorKind::Device,
        text("[code] cannot ", what, " ", bytes, " bytes for code: ", std::strerror(reason),
-            reason == ENOMEM ? " (memory, or the limit on memory maps, "
-                               "vm.max_map_count, is used up)"
+            reason == ENOMEM ? " (out of memory, or the limit on memory maps, vm.max_map_count,"
+                               " is reached)"
                              : ""));
 }
 
