@@ -393,13 +393,13 @@ TEST_SUITE("jit") {
       return out;
     });
     std::vector<Tensor> all;
-    for (int i = 0; i < 20000; ++i) all.push_back(row({static_cast<float>(i)}));
+    for (int i = 0; i < 40000; ++i) all.push_back(row({static_cast<float>(i)}));
     first(all);
     CHECK(test::seconds_of([&] { first(all); }) < 1);  // captures
     CHECK(values(first(all)[0]) == Floats32{1});
     all[7] = row({2});
     CHECK(values(first(all)[7]) == Floats32{2});
-    CHECK(test::seconds_of([&] { first(all); }) < 0.3);
+    CHECK(test::seconds_of([&] { first(all); }) < 1);
   }
 
   TEST_CASE("jit: views that a function makes of a large view, before it writes") {
