@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/realize.h"
+#include "test/small_models.h"
 
 using namespace mote;
 
@@ -181,36 +182,11 @@ TEST_CASE("autocast: mote's models have the loss and the gradients of f32, but f
   }),
          next = tensor({5, 2, 7, 3, 3, 9, 10, 0});
   compare_gradients("GPT", gpt, [&] { return gpt(tokens).flatten(0, 1).cross_entropy(next); });
-  models::Llama llama({.features = 16,
-                       .layers = 2,
-                       .heads = 4,
-                       .kv_heads = 2,
-                       .hidden = 32,
-                       .vocabulary = 11,
-                       .context = 8});
+  models::Llama llama(test::small_llama());
   compare_gradients("Llama", llama,
                     [&] { return llama(tokens).flatten(0, 1).cross_entropy(next); });
-  models::Bert bert({.layers = 1,
-                     .heads = 2,
-                     .features = 16,
-                     .hidden = 32,
-                     .vocabulary = 13,
-                     .positions = 6,
-                     .dropout = 0});
-  models::Bert::Batch batch{
-      tensor({{1, 2, 3, 4, 5, 6}}
-      ),
-      tensor({{1, 1, 1, 1, 1, 0}}
-      ),
-      tensor({{0, 0, 0, 1, 1, 1}}
-      ),
-      tensor({{1, 4}            }
-      ),
-      tensor({{7, 8}            }
-      ),
-      tensor({1                 }
-      )
-  };
+  models::Bert bert(test::small_bert(16));
+  const models::Bert::Batch batch = test::small_bert_batch();
   compare_gradients("BERT", bert, [&] { return bert.loss(batch); });
   models::UNet unet({
       .features = {8, 16},
@@ -222,13 +198,7 @@ TEST_CASE("autocast: mote's models have the loss and the gradients of f32, but f
 
 TEST_CASE("autocast: a Llama decodes with a cache of f32") {
   manual_seed(6);
-  models::Llama net({.features = 16,
-                     .layers = 2,
-                     .heads = 4,
-                     .kv_heads = 2,
-                     .hidden = 32,
-                     .vocabulary = 11,
-                     .context = 8});
+  models::Llama net(test::small_llama());
   Tensor tokens = tensor({
       {1, 5, 2, 7}
   });

@@ -13,6 +13,7 @@
 #include "base/flags.h"
 #include "engine/realize.h"
 #include "test/odd_devices.h"
+#include "test/small_models.h"
 
 using namespace mote;
 
@@ -197,13 +198,7 @@ TEST_SUITE("jit") {
   }
 
   TEST_CASE("jit: decoding with a cache and a symbolic position") {
-    models::LlamaConfig config{.features = 16,
-                               .layers = 2,
-                               .heads = 4,
-                               .kv_heads = 2,
-                               .hidden = 32,
-                               .vocabulary = 11,
-                               .context = 12};
+    const models::LlamaConfig config = test::small_llama(12);
     auto decode = [&](bool use_jit, bool cache_is_argument) {
       FlagScope mode(Flag::JIT, use_jit);
       manual_seed(3);

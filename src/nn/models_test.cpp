@@ -3,6 +3,7 @@
 
 #include "engine/realize.h"
 #include "nn/training_step.h"
+#include "test/small_models.h"
 
 using namespace mote;
 
@@ -89,8 +90,7 @@ TEST_CASE("models: names as in the checkpoints people have") {
 }
 
 TEST_CASE("models: decoding token by token gives what the whole sequence gives") {
-  models::LlamaConfig config{.features = 16, .layers = 2, .heads = 4, .kv_heads = 2, .hidden = 32,
-                             .vocabulary = 11, .context = 8};
+  const models::LlamaConfig config = test::small_llama();
   manual_seed(3);
   models::Llama net(config);
   Tensor tokens = tensor({{1, 5, 2, 7}});
@@ -112,11 +112,8 @@ TEST_CASE("models: decoding token by token gives what the whole sequence gives")
 }
 
 TEST_CASE("models: BERT and GPT train") {
-  models::Bert bert({.layers = 1, .heads = 2, .features = 8, .hidden = 16, .vocabulary = 13,
-                     .positions = 6, .dropout = 0});
-  models::Bert::Batch batch{tensor({{1, 2, 3, 4, 5, 6}}), tensor({{1, 1, 1, 1, 1, 0}}),
-                            tensor({{0, 0, 0, 1, 1, 1}}), tensor({{1, 4}}), tensor({{7, 8}}),
-                            tensor({1})};
+  models::Bert bert(test::small_bert(8));
+  const models::Bert::Batch batch = test::small_bert_batch();
   Tensor loss = bert.loss(batch);
   loss.backward();
   CHECK(bert.cls.predictions.bias.grad().abs().sum().item<double>() > 0);
