@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/lifetime.h"
 #include "engine/jit_record.h"
 #include "engine/plan.h"
@@ -285,6 +286,11 @@ struct OwnWatched {
   WatchedList list;
   ~OwnWatched() {
     if (list.empty()) return;
+    InsideLibrary inside;
+    if (forked_amid_call()) {  // what it holds stays as it is
+      new WatchedList(std::move(list));
+      return;
+    }
     std::lock_guard lock(engine_mutex());
     std::ranges::move(list, std::back_inserter(left_over()));
   }
