@@ -49,6 +49,20 @@ std::vector<Tensor> gradients_of_conv(int64_t batch, int64_t channels, int64_t s
   return out;
 }
 
+// Of 64 rows the first n, n a variable.
+std::vector<Tensor> of_first_rows(int64_t n) {
+  Sym rows = Variable("n", 1, 64).bind(n);
+  Tensor x = values({64, 24}), y = values({64, 24}).requires_grad_();
+  Tensor a = x.shrink({0, 0}, {rows, 24}), b = y.shrink({0, 0}, {rows, 24});
+  Tensor attended = y.matmul(a.t()).softmax(-1).matmul(b);
+  return {attended,
+          attended.square().sum().gradient({y})[0],
+          a.t().matmul(b),
+          a.softmax(0).square().sum(0),
+          (a.matmul(x.t()).relu() * 2).sum(0),
+          (a * b).exp().amax(0)};
+}
+
 std::vector<Tensor> sums_into(int64_t results) {
   Tensor x = values({results, 60'000});
   return {x.sum(1), (x * x).mean(1), x.t().sum(0), x.amax(1), x.softmax(1), x.logsumexp(1)};
@@ -92,6 +106,7 @@ TEST_SUITE("same bits") {
     Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});
     print_bits("attention", {q.scaled_dot_product_attention(k, v)});
     print_bits("scan", {rows.cumsum(1), rows.cumsum(0)});
+    for (int64_t n : {1, 3, 40, 64}) print_bits("of a variable length", of_first_rows(n));
   }
 
   TEST_CASE("one thread or many: the same bits") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "base/error.h"
 #include "rewrite/rewrite.h"
 
 namespace mote {
@@ -40,6 +41,7 @@ static Program describe(UOp linear) {
     if (n->is(Op::Param)) note_memory(n, p);
     if (n->is(Op::Var)) p.vars.push_back(n);
     if (n->is(Op::Range) && range_role(n) == Role::Thread) {
+      ensure(is_const(n->src(0)), "threads share out a loop whose extent is not a number");
       p.threaded = true;
       p.thread_extent = n->src(0)->hi;
     }

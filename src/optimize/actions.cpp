@@ -338,6 +338,7 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
 
 UOp apply_thread(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
+  if (!is_const(r->src(0))) return refuse(refused, "its extent is not a number");
   for (Node* end : body->src()) {
     bool found = false;
     for (Node* s : end->src()) {
