@@ -106,7 +106,7 @@ TEST_SUITE("same bits") {
     Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});
     print_bits("attention", {q.scaled_dot_product_attention(k, v)});
     print_bits("scan", {rows.cumsum(1), rows.cumsum(0)});
-    for (int64_t n : {1, 3, 40, 64}) print_bits("of a variable length", of_first_rows(n));
+    for (int64_t n : {1, 3, 40, 64}) print_bits("a variable length", of_first_rows(n));
   }
 
   TEST_CASE("one thread or many: the same bits") {
