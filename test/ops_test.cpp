@@ -16,6 +16,7 @@
 #include "ops_table.h"
 #include "runtime/devices.h"
 #include "runtime/llvm.h"
+#include "test/amount.h"
 #include "test_paths.h"
 
 using namespace mote;
@@ -323,6 +324,8 @@ TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees wi
   add_small_device();
   std::vector<const GoldenCase*> cases = chosen_cases();
   std::erase_if(cases, needs_doubles);
+  size_t place = 0;  // sanitized runs leave most out
+  std::erase_if(cases, [&](auto&) { return place++ % (10 / test::scaled<size_t>(10)) != 0; });
   run_all("SMALL", cases);
 }
 
