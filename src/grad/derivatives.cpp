@@ -274,16 +274,18 @@ Ref copy_row(UOp n, const Ref& g, uint32_t) {
   return n->src(0)->device ? prim::copy_to(g, n->src(0)->device) : g;
 }
 
-bool is_zero(UOp n) {
+bool is_all_zero(UOp n) {
   while (has(n->op, Movement)) n = n->src(0);
-  return is_const(n, 0.0);
+  return is_zero(n);
 }
 
 // where(x <= 0, 0, x)
 bool is_rectified(UOp n) {
   UOp below = n->src(0), x = n->src(2);
-  auto compares = [&](UOp c, Op op) { return c->is(op) && c->src(0) == x && is_zero(c->src(1)); };
-  return is_zero(n->src(1)) && below->is(Op::Or) && compares(below->src(0), Op::Lt) &&
+  auto compares = [&](UOp c, Op op) {
+    return c->is(op) && c->src(0) == x && is_all_zero(c->src(1));
+  };
+  return is_all_zero(n->src(1)) && below->is(Op::Or) && compares(below->src(0), Op::Lt) &&
          compares(below->src(1), Op::Eq);
 }
 

@@ -13,7 +13,7 @@ struct Target {
   int threads = 1;             // workers that share a kernel
   // Independent results that a kernel should have. Not the number of threads, for no sum may be
   // made in another order because there are more of them.
-  int pieces = 8;
+  int parallel_results = 8;
   int vector_bytes = 16;       // of one vector register
   int vector_registers = 16;
   bool fma = false;

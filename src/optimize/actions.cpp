@@ -11,14 +11,13 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
-                                             "block",  "skip",  "stream", "stage",
-                                             "strip",  "bound", "divide", "fetch",
-                                             "ahead"};
+static constexpr const char* kind_names[] = {
+    "split",      "merge", "order",  "global", "accumulate", "skip", "stream", "stage",
+    "stage_rows", "bound", "divide", "fetch",  "ahead"};
 static_assert(std::size(kind_names) == Action::kKinds);
 
 static bool has_amount(Action::Kind kind) {
-  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip ||
+  return kind == Action::Split || kind == Action::Merge || kind == Action::StageRows ||
          kind == Action::Fetch || kind == Action::Ahead;
 }
 static bool has_list(Action::Kind kind) {
@@ -246,7 +245,7 @@ class RangeChange {
   }
 };
 
-// Whether something is kept over the range.
+// Whether something is staged over the range.
 bool fills_stage(UOp body, UOp r) {
   const std::vector<UOp> order = toposort(body);
   return std::ranges::any_of(order, [&](UOp n) {
@@ -320,7 +319,7 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
     if (std::ranges::count(nest, r)) return refuse(refused, text("slot ", slot, " twice"));
     nest.push_back(r);
   }
-  auto kind = [](UOp r) { return range_role(r) == Role::Block ? Role::Loop : range_role(r); };
+  auto kind = [](UOp r) { return range_role(r) == Role::Accumulate ? Role::Loop : range_role(r); };
   for (UOp r : nest)
     if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
       return refuse(refused, "roles differ");
@@ -336,26 +335,26 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
   return simplify(substitute(body, map));
 }
 
-UOp apply_thread(UOp body, UOp r, std::string* refused) {
+UOp apply_global(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   if (!is_const(r->src(0))) return refuse(refused, "its extent is not a number");
   for (Node* end : body->src()) {
     bool found = false;
     for (Node* s : end->src()) {
       found |= UOp(s) == r;
-      if (s->op == Op::Range && range_role(UOp(s)) == Role::Thread)
-        return refuse(refused, "there are threads already");
+      if (s->op == Op::Range && range_role(UOp(s)) == Role::Global)
+        return refuse(refused, "there is a global loop already");
     }
     if (!found) return refuse(refused, "some output does not stand in this loop");
   }
-  UOp t = range(range_slot(r), r->src(0), Role::Thread);
+  UOp t = range(range_slot(r), r->src(0), Role::Global);
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-UOp apply_block(UOp body, UOp r, std::string* refused) {
+UOp apply_accumulate(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  UOp b = range(range_slot(r), r->src(0), Role::Block);
+  UOp b = range(range_slot(r), r->src(0), Role::Accumulate);
   return RangeChange(r, b, {b}, {}).run(body);
 }
 
@@ -368,7 +367,7 @@ bool is_index_arithmetic(UOp gate) {
 // Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
 UOp apply_skip(UOp body, UOp r, std::string* refused) {
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
-  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
+  if (fills_stage(body, r)) return refuse(refused, "something is staged over it");
   UOp reduce = only_reduce(body, r, refused);
   if (!reduce) return {};
   UOp value = reduce->src(0);
@@ -408,7 +407,7 @@ UOp apply_stream(UOp body, int param, std::string* refused) {
 
 UOp changed(UOp body, const Action& a, std::string* refused) {
   Ranges ranges(body);
-  if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
+  if (a.kind == Action::StageRows) return apply_stage_rows(body, a, ranges, refused);
   if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
   if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
   if (a.kind == Action::Fetch) return apply_fetch(body, a, ranges, refused);
@@ -417,9 +416,9 @@ UOp changed(UOp body, const Action& a, std::string* refused) {
   if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (a.kind == Action::Bound) return apply_bound(body, r, refused);
   if (a.kind == Action::Divide) return apply_divide(body, r, refused);
-  if (a.kind == Action::Thread) return apply_thread(body, r, refused);
+  if (a.kind == Action::Global) return apply_global(body, r, refused);
   if (a.kind == Action::Skip) return apply_skip(body, r, refused);
-  if (a.kind == Action::Block) return apply_block(body, r, refused);
+  if (a.kind == Action::Accumulate) return apply_accumulate(body, r, refused);
   if (a.kind == Action::Split) return apply_split(body, a, r, ranges.next_slot, refused);
   if (a.kind == Action::Order) return apply_order(body, ranges, a, refused);
   UOp inner = ranges.find(static_cast<int>(a.amount));

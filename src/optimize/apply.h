@@ -29,7 +29,7 @@ UOp gated_read(UOp read, UOp gate);
 // All of a value, without those that depend on a range of the slots `except`.
 UOp gated_reads(UOp value, UOp gate, uint64_t except);
 
-// The range of a row that is kept as it is counted; empty: the stage keeps something else.
+// The range of a row that is staged as it is counted; empty: the stage holds something else.
 UOp row_range(UOp stage);
 
 // What lowering relies on and this body does not keep; empty: it is legal.
@@ -46,7 +46,7 @@ UOp only_reduce(UOp body, UOp range, std::string* refused);
 
 UOp apply_bound(UOp body, UOp row, std::string* refused);
 UOp apply_divide(UOp body, UOp r, std::string* refused);
-UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
 UOp apply_ahead(UOp body, const Action& a, std::string* refused);

@@ -54,7 +54,6 @@ class Bounder {
   static bool is_lowest(UOp u) {
     return is_float(u->dtype) && is_const(u) && u == fold_identity(Op::Max, u->dtype);
   }
-  static bool is_zero(UOp u) { return is_const(u) && u == zero_like(u); }
 
   UOp where_limit(UOp value, UOp k, Beyond kind) const {
     auto vanishes = [&](UOp u) {
@@ -133,7 +132,7 @@ class Bounder {
     return closed;
   }
 
-  // What is kept may end there if it is read nowhere beyond.
+  // What is staged may end there if it is read nowhere beyond.
   bool is_read_beyond(UOp k) const {
     return std::ranges::any_of(order_, [&](UOp n) {
       return n->is(Op::Index) && n->src(0)->is(Op::Stage) && closes(n->src(0), k) &&

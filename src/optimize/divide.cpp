@@ -7,7 +7,7 @@ namespace mote {
 
 namespace {
 
-// The row that is kept and read at r; empty: something else.
+// The row that is staged and read at r; empty: something else.
 UOp row_read_at(UOp value, UOp r) {
   if (!value->is(Op::Index) || value->src(1) != r) return {};
   return row_range(value->src(0)) ? value->src(0) : UOp();

@@ -54,7 +54,7 @@ Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program
     sets_[r] = TileSet{1} << t;
     steps_[r].step.resize(ranges_.size(), 0);
     steps_[r].step[t] = 1;
-    if (range_role(r) == Role::Lane && extent > 1 && std::has_single_bit(uint64_t(extent)))
+    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)))
       lanes_ |= TileSet{1} << t;
   }
   for (Node* s : program.linear->src()) note(UOp(s));
