@@ -28,6 +28,12 @@ std::span<Node* const> closed_ranges(UOp n) {
   return {};
 }
 
+UOp row_range(UOp stage) {
+  const bool counted =
+      stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
+  return counted ? stage->src(2) : UOp();
+}
+
 std::vector<UOp> accumulated_ranges(UOp n) {
   std::vector<UOp> found;
   if (n->is(Op::Reduce))

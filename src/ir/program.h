@@ -27,6 +27,9 @@ UOp misplaced_loop(UOp root);
 // The ranges that a Stage, Reduce or End closes; none: it is something else.
 std::span<Node* const> closed_ranges(UOp n);
 
+// The range of a row that is staged as it is counted; empty: the stage holds something else.
+UOp row_range(UOp stage);
+
 // Of a Reduce the ranges of the role Accumulate: they stand among the loops of what stores it.
 std::vector<UOp> accumulated_ranges(UOp n);
 

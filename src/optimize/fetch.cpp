@@ -161,7 +161,7 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return with_effect(body, make(Op::End, DType::none, end));
 }
 
-UOp apply_ahead(UOp body, const Action& a, std::string* refused) {
+UOp apply_ahead(UOp body, const Action& a, const Ranges&, std::string* refused) {
   UOp read = only_read(body, a.slot, 0, refused);
   if (!read) return {};
   const int64_t element = size_of(read->dtype);

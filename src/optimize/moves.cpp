@@ -190,7 +190,7 @@ class Neighbours {
 
   static std::vector<int64_t> other_cuts(const Action& a, double factor) {
     std::vector<int64_t> out;
-    if (a.kind != Action::Split && a.kind != Action::StageRows) return out;
+    if (!row(a.kind).has(Cut)) return out;
     for (int64_t c : kCuts) {
       const double ratio = static_cast<double>(c) / static_cast<double>(a.amount);
       if (c != a.amount && ratio <= factor && ratio * factor >= 1) out.push_back(c);
@@ -224,11 +224,8 @@ class Neighbours {
         gone |= slot >= lo && slot < hi;
         if (slot >= hi) slot -= hi - lo;
       };
-      const bool of_memory =
-          a.kind == Action::Stage || a.kind == Action::Stream || a.kind == Action::Fetch ||
-          a.kind == Action::Ahead;
-      if (!of_memory) move(a.slot);
-      if (a.kind == Action::Merge || a.kind == Action::Fetch) move(a.amount);
+      if (row(a.kind).has(OfRange)) move(a.slot);
+      if (row(a.kind).has(SecondRange)) move(a.amount);
       for (int& slot : a.over) {
         int plain = slot < 0 ? ~slot : slot;  // joined to the one before, or not
         move(plain);

@@ -45,8 +45,9 @@ namespace mote {
 
 struct Action {
   enum Kind : uint8_t {
-    Split, Merge, Order, Global, Accumulate, Skip, Stream, Stage, StageRows, Bound, Divide,
-    Fetch, Ahead
+#define ACTION(kind, text, operands, apply) kind,
+#include "optimize/actions.def"
+#undef ACTION
   } kind = Split;
   static constexpr int kKinds = Ahead + 1;
   static constexpr int kSum = -1;

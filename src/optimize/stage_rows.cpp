@@ -200,7 +200,6 @@ int loops_needed(UOp body) {
 
 UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   UOp r = ranges.find(a.slot);
-  if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   const std::vector<UOp> order = toposort(body);
   auto staged = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };

@@ -141,8 +141,8 @@ TEST_SUITE("actions") {
     CHECK(reason("stage_rows 4 2") == "not an output loop");
     CHECK(reason("bound 2") == "no mask hides the end of rows");
     CHECK(reason("bound 4") == "not an output loop");
-    CHECK(reason("divide 5") == "no factor is a row divided by its sum");
-    CHECK(reason("divide 4") == "no sum of products runs over it alone");
+    CHECK(reason("divide 5") == "no sum of products with a row divided by its sum");
+    CHECK(reason("divide 4") == "no sum of products with a row divided by its sum");
     CHECK(reason("accumulate 7") == "something is staged over a loop that accumulates");
     CHECK(reason("skip 7") == "something is staged over it");
   }
