@@ -32,7 +32,7 @@ UOp narrowed_by(UOp cast) {
 // long, cuts every layer of a deep network at the same places.
 bool folds_much(UOp n) {
   if (!n->is(Op::Reduce)) return false;
-  if (n->src(0)->shape->count() > 16 * n->shape->count()) return true;
+  if (n->src(0)->shape->count() > kMuch * n->shape->count()) return true;
   UOp inner = continued(n);
   return inner && folds_much(inner);
 }

@@ -100,7 +100,7 @@ bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {
     const KernelDraft& k = kernel_of(r);
     if (disturbs(n, r)) return true;
     bool merges = r.folded_by == static_cast<Op>(n->ints(0));
-    if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
+    if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > kMuch) return true;
     if (elements < target_.parallel_results && iterations(k) > elements && !merges) return true;
   }
   return false;

@@ -126,6 +126,9 @@ struct Draft {
   Entry& at(UOp n) { return entries[n->id]; }
 };
 
+// A Reduce of more elements than this into one folds much: its result is as good as always stored.
+constexpr int kMuch = 16;
+
 UOp two_step_reduce(UOp sink, const Target& target);
 constexpr int kEndless = 1 << 20;
 // Per node id. A value that is stored anyway counts as one buffer for those who use it.

@@ -24,7 +24,7 @@ UOp in_two_steps(UOp n, UOp value, const Target& target) {
     if (axis < 0 || sizes[static_cast<size_t>(n->ints(i))] > sizes[static_cast<size_t>(axis)])
       axis = n->ints(i);
   int64_t length = sizes[static_cast<size_t>(axis)], parts = 0;
-  for (int64_t f = std::min<int64_t>(256, length / 16); f >= 8; --f)
+  for (int64_t f = std::min<int64_t>(256, length / kMuch); f >= 8; --f)
     if (length % f == 0) {
       parts = f;
       break;
