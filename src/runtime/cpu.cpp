@@ -184,11 +184,11 @@ Target cpu_target() {
   return t;
 }
 
-const DeviceRow cpu_device{"CPU", cpu_available, [](const std::string& name) {
-                             return std::unique_ptr<Device>(new Cpu(name));
-                           }};
-const DeviceRow null_device{"NULL", always, [](const std::string& name) {
-                              return std::unique_ptr<Device>(new Null(name));
-                            }};
+MOTE_DEVICE(cpu_device){"CPU", cpu_available, [](const std::string& name) {
+                          return std::unique_ptr<Device>(new Cpu(name));
+                        }};
+MOTE_DEVICE(null_device){"NULL", always, [](const std::string& name) {
+                           return std::unique_ptr<Device>(new Null(name));
+                         }};
 
 }  // namespace mote
