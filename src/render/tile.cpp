@@ -62,7 +62,7 @@ Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program
 
 int Tiles::lanes(TileSet set) const {
   const TileSet axis = lane(set);
-  ensure(std::popcount(axis) <= 1, "render: a value depends on two Lane ranges");
+  ensure(std::popcount(axis) <= 1, "render: a value depends on two Vector ranges");
   return axis ? static_cast<int>(extents_[static_cast<size_t>(std::countr_zero(axis))]) : 1;
 }
 
