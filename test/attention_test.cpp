@@ -1,5 +1,5 @@
-// Kernels that keep rows, against the interpreter of tensor graphs: attention in the sizes that
-// make strips, softmax of long rows, and what a mask hides.
+// Kernels that stage rows, against the interpreter of tensor graphs: attention in the sizes that
+// make several at once, softmax of long rows, and what a mask hides.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ TEST_SUITE("attention") {
                              y.flip({1}).softmax(-1) + y.softmax(-1)) < 1e-6);
   }
 
-  TEST_CASE("a row that is kept is whole, wherever along an axis of one element it is asked for") {
+  TEST_CASE("a row that is staged is whole, wherever along an axis of one element it is asked for") {
     manual_seed(10);
     const Tensor x = randn({3, 1, 2}).realize();
     auto rows = [](const Tensor& t) {

@@ -69,8 +69,8 @@ const Misuse creation[] = {
     {[] { tensor({{1, 2}, 3}); },
      "[tensor] a list holds numbers and lists «HERE»"},
     {[] { zeros({2}, {.device = "TOASTER"}); },
-     "[device] there is no device TOASTER; there are CPU, NULL, INTERP, INTERP_PROGRAM, "
-     "DISK, LATE, NARROW, TIGHT, PARTED "
+     "[device] there is no device TOASTER; there are CPU, NULL, DISK, INTERP, "
+     "INTERP_PROGRAM, LATE, NARROW, TIGHT, PARTED "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
      "[device] 'CPU:x' is no device name; write for example CPU or CPU:1 «HERE»"},
@@ -248,8 +248,8 @@ const Misuse conversions[] = {
     {[] { zeros({2}).to(DType::none); },
      "[to] no tensor has the dtype void «HERE»"},
     {[] { zeros({2}).to("GPU9000"); },
-     "[device] there is no device GPU9000; there are CPU, NULL, INTERP, INTERP_PROGRAM, "
-     "DISK, LATE, NARROW, TIGHT, PARTED "
+     "[device] there is no device GPU9000; there are CPU, NULL, DISK, INTERP, "
+     "INTERP_PROGRAM, LATE, NARROW, TIGHT, PARTED "
      "«HERE»"},
     {[] { zeros({2}).item<float>(); },
      "[item] wants a tensor with one element, got shape (2) «HERE»"},

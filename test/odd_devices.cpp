@@ -178,7 +178,7 @@ class Parted : public OnCpu {
  public:
   explicit Parted(std::string name) : OnCpu(std::move(name)) {
     target_.name = "parted";
-    target_.pieces = 2, target_.streams = 2;
+    target_.parallel_results = 2, target_.streams = 2;
     target_.launch_cost = 0, target_.byte_cost = 0.01;
   }
 };

@@ -108,13 +108,13 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("in a child: files" * doctest::skip()) {
-    remember_searched("k-1", "CPU-1", {"split 0 4 lane; thread 0", 2, 1});
+    remember_searched("k-1", "CPU-1", {"split 0 4 vector; global 0", 2, 1});
     remember_searched("k-2", "CPU-1", {"", 1, 1});
-    remember_searched("k-1", "CPU-1", {"split 0 8 lane", 2, 0.5});
+    remember_searched("k-1", "CPU-1", {"split 0 8 vector", 2, 0.5});
     const std::string path = std::getenv("FILE");
     CHECK(export_searched(path) == 2);
     reload_searched();
-    CHECK(find_searched("k-1", "CPU-1")->actions == "split 0 8 lane");
+    CHECK(find_searched("k-1", "CPU-1")->actions == "split 0 8 vector");
     CHECK(find_searched("k-2", "CPU-1")->actions.empty());
     CHECK(!find_searched("k-1", "CPU-2"));
     fs::remove_all(fs::path(path).parent_path() / "cache");
@@ -156,8 +156,8 @@ TEST_SUITE("search") {
       return bench.outputs(compile_kernel(body, parse_actions(actions), cpu));
     };
     const std::vector<HostArray> wanted = outputs(right, "");
-    CHECK(bench.difference(outputs(right, "split 1 8 lane; split 0 4 upcast"), wanted) == "");
+    CHECK(bench.difference(outputs(right, "split 1 8 vector; split 0 4 upcast"), wanted) == "");
     CHECK(bench.difference(outputs(wrong, ""), wanted) != "");
-    CHECK(!compile_kernel(right, parse_actions("split 7 8 lane"), cpu));
+    CHECK(!compile_kernel(right, parse_actions("split 7 8 vector"), cpu));
   }
 }

@@ -72,11 +72,29 @@ UOp gated(UOp valid, UOp idx);          // the inverse; idx itself when valid is
 std::vector<UOp> conjuncts(UOp valid);  // of nested Ands
 UOp simplify_given(UOp u, UOp valid);   // equal to u wherever valid holds
 
+// A read that might leave its memory where the gate is false happens only where it is true.
+UOp gated_read(UOp read, UOp gate);
+// All of a value, without those that depend on a range of the slots `except`.
+UOp gated_reads(UOp value, UOp gate, uint64_t except);
+
 // ---- Reductions over ranges
 
 // Closed forms of Reduce nodes below root, where there are any: sums of constants and masks, and
 // sums over r of where(r == e, f(r), 0), which read f(e). Loads of f are gated by e's validity.
 UOp collapse_reduces(UOp root);
+
+// Where this is false, what a Reduce folds is the identity; empty: it has no gate.
+UOp gate_of_fold(UOp reduce);
+// The same fold without its gate: its range r is empty where the gate is false.
+UOp fold_where_open(UOp reduce, UOp r);
+// A sum over r of (w / s) * x as (the sum of w * x) / s, where w is a staged row of exponentials of
+// which the largest is 1, and s its sum; empty: the sum is something else.
+UOp divide_after_sum(UOp sum, UOp r);
+// From where on, counted by its range k, a sum or maximum folds only what a mask hides; empty:
+// nowhere that could be told.
+UOp fold_ends_at(UOp reduce, UOp k);
+// What no mask hides that begins at `end` along one of the ranges: they end there.
+UOp without_masks(UOp root, std::span<const UOp> ranges, UOp end);
 
 // ---- The tables, for tests and documentation
 

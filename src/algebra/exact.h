@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/integers.h"
+
 namespace mote {
 
 using Wide = __int128;
@@ -14,11 +16,6 @@ struct WideInterval {
   Wide lo, hi;
 };
 
-constexpr Wide floor_div(Wide a, Wide b) {
-  Wide q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
-constexpr Wide floor_mod(Wide a, Wide b) { return a - floor_div(a, b) * b; }
 constexpr bool fits(Wide v) { return v > kMinimum && v < kMaximum; }
 
 }  // namespace mote

@@ -21,8 +21,6 @@ bool depends(UOp u, UOp r) {
   return std::ranges::find(below, r) != below.end();
 }
 
-bool is_zero(UOp u) { return u->is(Op::Const) && is_const(u, 0.0); }
-
 // u as an exact index: an index, a cast of one that lost nothing, or any other signed integer that
 // does not move with r.
 UOp as_index(UOp u, UOp r) {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/integers.h"
 
 namespace mote {
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr size_t kPage = 2 << 20, kLeast = 1 << 20;
 
-size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t whole_pages(size_t bytes) { return round_up(bytes, kPage); }
 
 class LargePages : public std::pmr::memory_resource {
   void* do_allocate(size_t bytes, size_t align) override {

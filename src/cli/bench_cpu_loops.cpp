@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "base/threads.h"
 #include "cli/bench_cpu_peers.h"
 #include "runtime/cpu_info.h"
@@ -249,7 +250,7 @@ void causal_softmax(float* scores, int64_t n) {
     for (int64_t row = first / n; row < (first + count) / n; ++row) {
       float* x = scores + row * n;
       const int64_t used = row + 1,
-                    padded = (used + width->lanes - 1) / width->lanes * width->lanes;
+                    padded = round_up(used, width->lanes);
       float top = *std::max_element(x, x + used);
       std::fill(x + used, x + n, -std::numeric_limits<float>::max() / 2);
       float sum = 0;

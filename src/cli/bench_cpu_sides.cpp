@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "base/random.h"
 #include "cli/bench_cpu.h"
 #include "runtime/device.h"
@@ -29,7 +30,7 @@ struct DefaultDevice {
 Array::Array(int64_t count) : count_(count) {
   size_t bytes = static_cast<size_t>(count) * sizeof(float);
   const size_t align = bytes < 2 * kHugePage ? kPage : kHugePage;
-  bytes = (bytes + align - 1) / align * align;
+  bytes = round_up(bytes, align);
   auto* p = static_cast<float*>(std::aligned_alloc(align, bytes));
   check(p, "[bench] out of memory: ", bytes, " bytes asked for");
   if (align == kHugePage) madvise(p, bytes, MADV_HUGEPAGE);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.h"
 #include "base/number.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -207,7 +208,7 @@ Images digits(int64_t count, uint64_t seed, Loc where) {
   out.pixels.resize(static_cast<size_t>(count * kSide * kSide));
   out.labels.resize(static_cast<size_t>(count));
   constexpr int64_t kChunk = 256;
-  parallel_for((count + kChunk - 1) / kChunk, [&](int64_t chunk) {
+  parallel_for(ceil_div(count, kChunk), [&](int64_t chunk) {
     for (int64_t i = chunk * kChunk; i < std::min(count, (chunk + 1) * kChunk); ++i) {
       Random random(seed, static_cast<uint64_t>(i));
       int digit = static_cast<int>(random.below(10));

@@ -16,7 +16,7 @@ Tensor from_file(const std::string& path, DType dtype, const Sizes& shape, int64
   std::vector<Dim> dims = to_dims(shape);
   check_sizes(dims);
   MappedFile file = map_file(path, offset, size_bytes(numeric(product(dims)), dtype));
-  return from_blob(const_cast<void*>(file.data), shape, dtype, file.unmap, file.context, "DISK");
+  return from_blob(const_cast<void*>(file.data), shape, dtype, file.unmap, file.context, kDisk);
 }
 
 }  // namespace mote

@@ -89,8 +89,8 @@ std::shared_ptr<const Kernel> compiled(UOp body, std::span<const Action> actions
   checked(program.linear, Stage::Program, "lower");
   if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
   kernel->name = program.name;
-  kernel->extent = program.thread_extent;
-  kernel->threaded = program.threaded;
+  kernel->extent = program.global_extent;
+  kernel->threaded = program.has_global;
   for (UOp v : program.vars) kernel->vars.push_back(v->arg.object->str);
   kernel->text = device.render(program);
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());

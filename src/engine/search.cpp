@@ -252,7 +252,7 @@ class KernelSearch {
   void run_plain_loops() {
     std::vector<Action> threads;
     for (const Action& a : candidate_actions(body_, device_.target()))
-      if (threads.empty() && a.kind == Action::Thread && apply(body_, a)) threads.push_back(a);
+      if (threads.empty() && a.kind == Action::Global && apply(body_, a)) threads.push_back(a);
     const std::shared_ptr<const Kernel> plain = compile_kernel(flat_, threads, device_);
     wanted_ = bench_.outputs(plain);
     if (!mostly_numbers(wanted_)) {

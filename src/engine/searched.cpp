@@ -104,10 +104,7 @@ std::string kernel_key(UOp body) {
 
 std::string device_key(Device& device) {
   const Target& t = device.target();
-  const std::string all =
-      text(device.about(), " ", t.name, " ", t.threads, " ", t.vector_bytes, " ",
-           t.vector_registers, " ", t.fma, " ", t.l1_bytes, " ", t.l2_bytes, " ", t.cache_bytes,
-           " ", t.max_buffers, " ", t.max_ops, " ", static_cast<int64_t>(t.dtypes));
+  const std::string all = text(device.about(), " ", to_string(t));
   const std::string kind = device.name().substr(0, device.name().find(':'));
   return text(kind, "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
 }

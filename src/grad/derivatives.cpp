@@ -274,16 +274,18 @@ Ref copy_row(UOp n, const Ref& g, uint32_t) {
   return n->src(0)->device ? prim::copy_to(g, n->src(0)->device) : g;
 }
 
-bool is_zero(UOp n) {
+bool is_all_zero(UOp n) {
   while (has(n->op, Movement)) n = n->src(0);
-  return is_const(n, 0.0);
+  return is_zero(n);
 }
 
 // where(x <= 0, 0, x)
 bool is_rectified(UOp n) {
   UOp below = n->src(0), x = n->src(2);
-  auto compares = [&](UOp c, Op op) { return c->is(op) && c->src(0) == x && is_zero(c->src(1)); };
-  return is_zero(n->src(1)) && below->is(Op::Or) && compares(below->src(0), Op::Lt) &&
+  auto compares = [&](UOp c, Op op) {
+    return c->is(op) && c->src(0) == x && is_all_zero(c->src(1));
+  };
+  return is_all_zero(n->src(1)) && below->is(Op::Or) && compares(below->src(0), Op::Lt) &&
          compares(below->src(1), Op::Eq);
 }
 
@@ -303,17 +305,18 @@ Ref div_row(UOp n, const Ref& g, uint32_t i) {
 
 Ref muladd_row(UOp n, const Ref& g, uint32_t i) { return i == 2 ? g : prim::mul(g, src(n, 1 - i)); }
 
-// 2 / sqrt(pi) * exp(-x * x)
-Ref erf_row(UOp n, const Ref& g, uint32_t) {
-  Ref bell = prim::alu(Op::Exp, {prim::neg(prim::mul(src(n, 0), src(n, 0)))});
-  return prim::mul(g, prim::mul(number(n, 2 * std::numbers::inv_sqrtpi), bell));
-}
-
 Ref pass_row(UOp, const Ref& g, uint32_t) { return g; }
 
 #define ROW(expression)                                                          \
   []([[maybe_unused]] UOp n, const Ref& g, [[maybe_unused]] uint32_t i) -> Ref { \
     return expression;                                                           \
+  }
+
+#define CURVE_ROW(expression)                                   \
+  [](UOp n, const Ref& g, uint32_t) -> Ref {                    \
+    [[maybe_unused]] const Ref x = src(n, 0);                   \
+    [[maybe_unused]] const Ref y = self(n);                     \
+    return expression;                                          \
   }
 
 // Ops that are not here have no derivative: integers and comparisons, bit casts, Detach, leaves.
@@ -324,14 +327,10 @@ Row row_of(Op op) {
   switch (op) {
     case Op::Neg:        return ROW(neg(g));
     case Op::Sqrt:       return ROW(div(g, add(self(n), self(n))));
-    case Op::Exp:        return ROW(mul(g, self(n)));
-    case Op::Exp2:       return ROW(mul(g, mul(self(n), number(n, ln2))));
-    case Op::Log:        return ROW(div(g, src(n, 0)));
-    case Op::Log2:       return ROW(div(g, mul(src(n, 0), number(n, ln2))));
-    case Op::Sin:        return ROW(mul(g, alu(Op::Cos, {src(n, 0)})));
-    case Op::Cos:        return ROW(mul(g, neg(alu(Op::Sin, {src(n, 0)}))));
-    case Op::Tanh:       return ROW(mul(g, sub(number(n, 1), mul(self(n), self(n)))));
-    case Op::Erf:        return erf_row;
+#define CURVE(op, function, meaning, f32, f64, derivative) \
+    case Op::op: return CURVE_ROW(derivative);
+#include "ir/curves.def"
+#undef CURVE
     case Op::Trunc:      return ROW(full(dims(n), zero(g)));
     case Op::Cast:       return ROW(cast(g, n->src(0)->dtype));
     case Op::Add:        return pass_row;

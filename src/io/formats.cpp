@@ -4,6 +4,7 @@
 #include <set>
 
 #include "io/archive.h"
+#include "runtime/disk.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -139,7 +140,7 @@ Tensor disk_tensor(const Bytes& bytes, DType dtype, const Sizes& shape) {
   auto owner = std::make_unique<Owner>(bytes.owner());
   Tensor out = from_blob(
       const_cast<uint8_t*>(bytes.data()), shape, dtype,
-      [](void* context) { delete static_cast<Owner*>(context); }, owner.get(), "DISK");
+      [](void* context) { delete static_cast<Owner*>(context); }, owner.get(), kDisk);
   owner.release();
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/integers.h"
 #include "tensor/impl.h"
 
 namespace mote {
@@ -139,7 +140,7 @@ TensorPlace read_tensor(Reader& in, Gguf& out) {
 // Where the data of each tensor lies: aligned, inside the file, and apart from each other.
 void place_tensors(Reader& in, const File& file, Gguf& out, std::vector<TensorPlace> places) {
   uint64_t alignment = read_alignment(in, out);
-  uint64_t start = (in.at() + alignment - 1) / alignment * alignment;
+  uint64_t start = round_up(in.at(), alignment);
   uint64_t room = start < in.size() ? in.size() - start : 0;
   std::sort(places.begin(), places.end(),
             [](const TensorPlace& a, const TensorPlace& b) { return a.offset < b.offset; });

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/integers.h"
 #include "io/archive.h"
 #include "io/formats.h"
 #include "tensor/impl.h"
@@ -186,7 +187,7 @@ std::string header_of(const Tensor& tensor) {
   std::string dict = text("{'descr': '", size_of(dtype) > 1 ? '<' : '|', row->name,
                           "', 'fortran_order': False, 'shape': ", sizes, ", }");
   constexpr size_t before = 10, alignment = 64;
-  const size_t length = (before + dict.size() + 1 + alignment - 1) / alignment * alignment - before;
+  const size_t length = round_up(before + dict.size() + 1, alignment) - before;
   dict.resize(length - 1, ' ');
   return text(magic, '\x01', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8),
               dict, '\n');

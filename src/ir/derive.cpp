@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ir/graph.h"
 #include "ir/size_sum.h"
 #include "ir/storage.h"
@@ -36,11 +37,6 @@ Interval product(Interval a, Interval b);
 Interval corners(Interval a, Interval b, Wide (*f)(Wide, Wide)) {
   Wide v[] = {f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
-}
-
-Wide floor_div(Wide a, Wide b) {
-  Wide q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
 Interval floor_mod(Interval a, Interval b) {
@@ -127,7 +123,7 @@ Interval alu_interval(const Parts& p) {
     case Op::IMod: return integer_divide(p.op, a(), b(), p.dtype);
     case Op::FloorDiv:
       if ((b().lo <= 0 && b().hi >= 0) || !bounded(b())) return whole(p.dtype);
-      return corners(a(), b(), floor_div);
+      return corners(a(), b(), floor_div<Wide>);
     case Op::FloorMod: return floor_mod(a(), b());
     case Op::Max: return within(p.dtype, {std::max(a().lo, b().lo), std::max(a().hi, b().hi)});
     case Op::Min: return within(p.dtype, {std::min(a().lo, b().lo), std::min(a().hi, b().hi)});

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/flags.h"
 
 namespace mote {
 
@@ -11,7 +12,8 @@ namespace {
 
 struct Names {
   std::mutex mutex;
-  std::deque<std::string> list{"", "CPU"};  // a deque: references stay valid
+  // A deque: references stay valid.
+  std::deque<std::string> list{"", flag_texts()[static_cast<size_t>(Flag::DEV)].value};
 };
 Names& names() {
   static Names* n = new Names;

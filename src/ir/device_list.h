@@ -7,7 +7,7 @@
 
 namespace mote {
 
-constexpr uint8_t kNoDevice = 0, kDefaultDevice = 1;  // 1 is "CPU"
+constexpr uint8_t kNoDevice = 0, kDefaultDevice = 1;  // 1: the flag DEV's default
 
 // Equal for all spellings of a list: upper case, "CPU:0" is "CPU", "CPU:01" is "CPU:1". User error
 // on a malformed name.

@@ -116,14 +116,10 @@ static double eval_float(Op op, DType dtype, double a, double b, double c) {
   switch (op) {
     case Op::Neg: return -a;
     case Op::Sqrt: return std::sqrt(a);
-    case Op::Exp: return std::exp(a);
-    case Op::Exp2: return std::exp2(a);
-    case Op::Log: return std::log(a);
-    case Op::Log2: return std::log2(a);
-    case Op::Sin: return std::sin(a);
-    case Op::Cos: return std::cos(a);
-    case Op::Tanh: return std::tanh(a);
-    case Op::Erf: return std::erf(a);
+#define CURVE(op, function, meaning, f32, f64, derivative) \
+  case Op::op: return std::function(a);
+#include "ir/curves.def"
+#undef CURVE
     case Op::Trunc: return std::trunc(a);
     case Op::Add: return a + b;
     case Op::Mul: return a * b;

@@ -62,9 +62,9 @@ bool is_const(UOp u, double value) {
   return std::bit_cast<uint64_t>(u->arg.f) == std::bit_cast<uint64_t>(value);
 }
 
-static constexpr const char* role_names[] = {"loop", "reduce", "thread", "upcast", "unroll",
-                                             "lane", "global", "local",  "group",
-                                             "block"};
+static constexpr const char* role_names[] = {"loop",   "reduce", "global",
+                                             "upcast", "unroll", "vector",
+                                             "accumulate", "local", "group"};
 const char* name(Role role) { return role_names[static_cast<int>(role)]; }
 
 bool parse_role(std::string_view text, Role* role) {

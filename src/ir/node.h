@@ -117,11 +117,13 @@ struct Node {
 
 bool is_const(UOp u);                   // a Const of any dtype
 bool is_const(UOp u, double value);     // with that value; -0.0 is not 0.0
+inline bool is_zero(UOp u) { return is_const(u, 0.0); }
 
 // Range arguments.
-// Block: a reduce loop among the loops of the memory that it accumulates in.
+// Global: shared out to workers. Upcast, Unroll, Vector: a tile of registers, the last one an axis
+// of vectors. Accumulate: a reduce loop among the loops of the memory that it accumulates in.
 enum class Role : uint8_t {
-  Loop, Reduce, Thread, Upcast, Unroll, Lane, Global, Local, Group, Block
+  Loop, Reduce, Global, Upcast, Unroll, Vector, Accumulate, Local, Group
 };
 const char* name(Role role);
 bool parse_role(std::string_view text, Role* role);

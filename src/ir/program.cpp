@@ -7,20 +7,20 @@
 
 namespace mote {
 
-UOp value_of_two_lanes(UOp root) {
-  uint64_t lanes = 0;
+UOp value_of_two_vectors(UOp root) {
+  uint64_t vectors = 0;
   for (UOp u : toposort(root)) {
-    if (u->is(Op::Range) && range_role(u) == Role::Lane) lanes |= u->ranges;
+    if (u->is(Op::Range) && range_role(u) == Role::Vector) vectors |= u->ranges;
     const bool value = !has(u->op, Effect) || u->is(Op::Store);
     uint64_t ranges = u->ranges;
-    if (u->is(Op::Reduce))  // also over lanes that what it folds does not depend on
+    if (u->is(Op::Reduce))  // also over vectors that what it folds does not depend on
       for (Node* s : u->src()) ranges |= s->ranges;
-    if (value && std::popcount(ranges & lanes) > 1) return u;
+    if (value && std::popcount(ranges & vectors) > 1) return u;
   }
   return {};
 }
 
-int nest_order(UOp r) { return range_slot(r) - (range_role(r) == Role::Thread ? kSlots : 0); }
+int nest_order(UOp r) { return range_slot(r) - (range_role(r) == Role::Global ? kSlots : 0); }
 
 std::span<Node* const> closed_ranges(UOp n) {
   if (n->is(Op::Stage)) return n->src().subspan(2);
@@ -28,12 +28,18 @@ std::span<Node* const> closed_ranges(UOp n) {
   return {};
 }
 
-std::vector<UOp> blocks_of(UOp n) {
-  std::vector<UOp> blocks;
+UOp row_range(UOp stage) {
+  const bool counted =
+      stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
+  return counted ? stage->src(2) : UOp();
+}
+
+std::vector<UOp> accumulated_ranges(UOp n) {
+  std::vector<UOp> found;
   if (n->is(Op::Reduce))
     for (Node* r : closed_ranges(n))
-      if (r->op == Op::Range && range_role(UOp(r)) == Role::Block) blocks.emplace_back(r);
-  return blocks;
+      if (r->op == Op::Range && range_role(UOp(r)) == Role::Accumulate) found.emplace_back(r);
+  return found;
 }
 
 namespace {
@@ -41,11 +47,11 @@ namespace {
 // The loops that lowering puts into one another for a Stage, a Reduce or an output.
 void add_loops(UOp n, std::vector<UOp>& nest) {
   for (Node* r : closed_ranges(n))
-    if (!n->is(Op::Reduce) || range_role(UOp(r)) != Role::Block) nest.emplace_back(r);
-  UOp kept = n->is(Op::Stage) ? n->src(0) : n;
-  if (n->is(Op::End) && n->src(0)->is(Op::Store)) kept = n->src(0)->src(1);
-  if (kept != n)
-    for (UOp b : blocks_of(kept)) nest.push_back(b);
+    if (!n->is(Op::Reduce) || range_role(UOp(r)) != Role::Accumulate) nest.emplace_back(r);
+  UOp value = n->is(Op::Stage) ? n->src(0) : n;
+  if (n->is(Op::End) && n->src(0)->is(Op::Store)) value = n->src(0)->src(1);
+  if (value != n)
+    for (UOp r : accumulated_ranges(value)) nest.push_back(r);
 }
 
 UOp misplaced_in(std::span<const UOp> nest) {

@@ -365,8 +365,8 @@ void verify(UOp root, Stage stage, const char* pass) {
     other = u;
   }
   if (stage == Stage::Tensor) return;
-  if (UOp u = value_of_two_lanes(root))
-    violated(u, s.name, pass, "no value depends on two Lane ranges");
+  if (UOp u = value_of_two_vectors(root))
+    violated(u, s.name, pass, "no value depends on two Vector ranges");
   if (stage != Stage::Kernel) return;
   if (UOp u = misplaced_loop(root))
     violated(u, s.name, pass, "a loop stands inside those that its extent depends on");

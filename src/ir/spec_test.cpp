@@ -113,10 +113,10 @@ TEST_CASE("spec: what a kernel may not hold") {
   }
 }
 
-TEST_CASE("spec: a value depends on one Lane range") {
+TEST_CASE("spec: a value depends on one Vector range") {
   const std::string head = R"(%0 = Param f32 [0 8 global 0]
-                              %1 = Range i32 2:i32 [0 lane]
-                              %2 = Range i32 4:i32 [1 lane]
+                              %1 = Range i32 2:i32 [0 vector]
+                              %2 = Range i32 4:i32 [1 vector]
                               %3 = Index f32 %0 %1
                               %4 = Store void %3 1:f32
                               %5 = Index f32 %0 %2
@@ -124,7 +124,7 @@ TEST_CASE("spec: a value depends on one Lane range") {
 )";
   CHECK(broken(head + "%7 = Linear void %4 %6", Stage::Program) == "");
   CHECK(broken(head + "%7 = Mul i32 %1 %2\n%8 = Linear void %7", Stage::Program) ==
-        "no value depends on two Lane ranges");
+        "no value depends on two Vector ranges");
 }
 
 TEST_CASE("spec: a program") {

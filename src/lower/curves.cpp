@@ -182,6 +182,9 @@ class Curves {
     return scale(real_.fused(slope, s.rest, number(1)), s.shifted);
   }
 
+  UOp sin(UOp x) const { return decompose_sine(Op::Sin, real_, x); }
+  UOp cos(UOp x) const { return decompose_sine(Op::Cos, real_, x); }
+
   UOp exp2(UOp x) const {
     Split s = split_integer(clamp(x, table_.exp2_lo, table_.exp2_hi));
     return scale(power_of_two(s.rest), s.shifted);
@@ -354,17 +357,12 @@ class Curves {
 UOp decompose_curve(Op op, UOp x, const Target& target) {
   if (is_float(x->dtype) && row(x->dtype).bits < 32)
     return cast(decompose_curve(op, cast(x, DType::f32), target), x->dtype);
-  const Real real = Real::of(x->dtype, target);
-  const Curves curves(real);
+  const Curves curves(Real::of(x->dtype, target));
   switch (op) {
-    case Op::Exp: return curves.exp(x);
-    case Op::Exp2: return curves.exp2(x);
-    case Op::Log: return curves.log(x);
-    case Op::Log2: return curves.log2(x);
-    case Op::Tanh: return curves.tanh(x);
-    case Op::Erf: return curves.erf(x);
-    case Op::Sin:
-    case Op::Cos: return decompose_sine(op, real, x);
+#define CURVE(op, function, meaning, f32, f64, derivative) \
+  case Op::op: return curves.function(x);
+#include "ir/curves.def"
+#undef CURVE
     default: return {};
   }
 }

@@ -18,17 +18,13 @@ struct CurveRow {
   long double (*of_double)(long double);
   double ulps, double_ulps;  // the bounds
 };
-#define CURVE(op, f, ulps, double_ulps)                                                      \
-  {                                                                                          \
-    op, [](double x) { return f(x); }, [](long double x) { return f(x); }, ulps, double_ulps \
-  }
 const CurveRow curve_rows[] = {
-    CURVE(Op::Exp, std::exp, 1, 1.5),   CURVE(Op::Exp2, std::exp2, 1, 1.5),
-    CURVE(Op::Log, std::log, 1, 1.5),   CURVE(Op::Log2, std::log2, 1, 1.5),
-    CURVE(Op::Tanh, std::tanh, 1, 1.5), CURVE(Op::Erf, std::erf, 1, 1.5),
-    CURVE(Op::Sin, std::sin, 2, 2.5),   CURVE(Op::Cos, std::cos, 2, 2.5),
-};
+#define CURVE(op, function, meaning, f32, f64, derivative)                                    \
+  {Op::op, [](double x) { return std::function(x); },                                         \
+   [](long double x) { return std::function(x); }, f32, f64},
+#include "ir/curves.def"
 #undef CURVE
+};
 
 // The distance of a result from the exact value in units of the result's last place. Infinite where
 // one is NaN and the other is not, or an infinity or a zero's sign is wrong.

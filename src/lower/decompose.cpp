@@ -236,14 +236,9 @@ constexpr Rule bool_arithmetic[] = {
     rule(g == h, !(g ^ h)), rule(node_and_more(Op::Reduce, {g}), fold_bools),
 };
 constexpr Rule expansions[] = {
-    rule(node(Op::Exp, {u}), expand_curve),
-    rule(node(Op::Exp2, {u}), expand_curve),
-    rule(node(Op::Log, {u}), expand_curve),
-    rule(node(Op::Log2, {u}), expand_curve),
-    rule(node(Op::Sin, {u}), expand_curve),
-    rule(node(Op::Cos, {u}), expand_curve),
-    rule(node(Op::Tanh, {u}), expand_curve),
-    rule(node(Op::Erf, {u}), expand_curve),
+#define CURVE(op, function, meaning, f32, f64, derivative) rule(node(Op::op, {u}), expand_curve),
+#include "ir/curves.def"
+#undef CURVE
     rule(node(Op::MulAdd, {x, y, z}), expand_mul_add),
     rule(node(Op::Threefry, {x, y}), expand_threefry),
     rule(cast(x), expand_cast),

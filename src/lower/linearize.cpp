@@ -1,4 +1,4 @@
-// Loops, accumulators and order. Every loop range owns one block; a node stands in the block of the
+// Loops, accumulators and order. Every loop range owns one scope; a node stands in the scope of the
 // innermost loop it depends on, so everything is hoisted as far as it can be.
 #include <algorithm>
 #include <bit>
@@ -14,17 +14,17 @@ namespace mote {
 
 namespace {
 
-struct Block {
+struct Scope {
   UOp range;                     // empty: the whole program
-  Block* parent = nullptr;
+  Scope* parent = nullptr;
   int depth = 0;
   struct Item {
     UOp statement;
-    Block* block = nullptr;
+    Scope* scope = nullptr;
   };
   std::vector<Item> items;
   std::vector<UOp> stores;       // after everything else: loads of the same place come first
-  Block* chain = nullptr;        // the next output loop
+  Scope* chain = nullptr;        // the next output loop
 };
 
 // Reduces and writes to local memory over the same loops in the same place share one nest; choices
@@ -34,7 +34,7 @@ struct Group {
   std::vector<UOp> loops;
   uint64_t outside = 0;
   bool emitted = false;
-  Block* guarded = nullptr;  // of choices by one condition: what they rarely need
+  Scope* guarded = nullptr;  // of choices by one condition: what they rarely need
 };
 
 class Linearizer {
@@ -43,7 +43,7 @@ class Linearizer {
 
   UOp run() {
     split_shared_loops();
-    find_block_stores();
+    find_accumulated_stores();
     find_loops();
     leave_out_fetches();
     find_branches();
@@ -57,37 +57,39 @@ class Linearizer {
  private:
   UOp body_;
   bool fuse_;
-  Block root_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  Block* by_slot_[kSlots] = {};
+  Scope root_;
+  std::vector<std::unique_ptr<Scope>> scopes_;
+  Scope* by_slot_[kSlots] = {};
   uint64_t loop_slots_ = 0, slots_ = 0;  // of loops; in use at all
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::unordered_map<const Node*, Node*> done_;
   std::unordered_set<const Node*> listed_;
-  std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce with blocks: the Store it is for
-  std::unordered_map<const Node*, Block*> guarded_;   // what stands behind a branch
+  std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
+  std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
   int next_reg_ = 0;
 
-  static bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
   static bool is_fetch(UOp n) { return n->is(Op::End) && n->src(0)->is(Op::Fetch); }
-  static bool is_block(UOp r) { return r->is(Op::Range) && range_role(r) == Role::Block; }
+  static bool is_accumulated(UOp r) {
+    return r->is(Op::Range) && range_role(r) == Role::Accumulate;
+  }
 
-  // The loops of a Reduce or an End. Blocks of a Reduce are loops of the End that stores it.
+  // The loops of a Reduce or an End. Those that accumulate are loops of the End that stores it.
   static std::vector<UOp> loops_of(UOp n) {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
-      if (is_loop(n->src(i)) && (!is_block(n->src(i)) || is_fetch(n))) loops.push_back(n->src(i));
+      if (is_loop(n->src(i)) && (!is_accumulated(n->src(i)) || is_fetch(n)))
+        loops.push_back(n->src(i));
     if (n->is(Op::End) && n->src(0)->is(Op::Store))
-      for (UOp b : blocks_of(n->src(0)->src(1))) loops.push_back(b);
+      for (UOp b : accumulated_ranges(n->src(0)->src(1))) loops.push_back(b);
     std::ranges::sort(loops, {}, nest_order);
     return loops;
   }
 
-  void find_block_stores() {
+  void find_accumulated_stores() {
     for (UOp n : toposort(body_))
-      if (n->is(Op::Store) && !blocks_of(n->src(1)).empty())
+      if (n->is(Op::Store) && !accumulated_ranges(n->src(1)).empty())
         stored_by_[n->src(1).get()] = n.get();
   }
 
@@ -151,26 +153,26 @@ class Linearizer {
     return substitute(n, all);
   }
 
-  Block* new_block(UOp range, Block* parent) {
-    Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
-    b->range = range;
-    b->parent = parent;
-    b->depth = parent->depth + 1;
-    by_slot_[range_slot(range)] = b;
+  Scope* new_scope(UOp range, Scope* parent) {
+    Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+    s->range = range;
+    s->parent = parent;
+    s->depth = parent->depth + 1;
+    by_slot_[range_slot(range)] = s;
     loop_slots_ |= slot_bit(range);
-    return b;
+    return s;
   }
 
-  Block* home_of(UOp n) {
+  Scope* home_of(UOp n) {
     auto it = guarded_.find(n.get());
     return it == guarded_.end() ? home(n->ranges) : it->second;
   }
 
-  Block* home(uint64_t slots) {
-    Block* innermost = &root_;
+  Scope* home(uint64_t slots) {
+    Scope* innermost = &root_;
     for (uint64_t rest = slots & loop_slots_; rest; rest &= rest - 1) {
-      Block* b = by_slot_[std::countr_zero(rest)];
-      if (b->depth > innermost->depth) innermost = b;
+      Scope* s = by_slot_[std::countr_zero(rest)];
+      if (s->depth > innermost->depth) innermost = s;
     }
     return innermost;
   }
@@ -181,8 +183,8 @@ class Linearizer {
       for (UOp r : loops_of(UOp(end)))
         if (!is_fetch(UOp(end)) && !std::ranges::count(outer, r)) outer.push_back(r);
     std::ranges::stable_sort(outer, {}, nest_order);
-    Block* at = &root_;
-    for (UOp r : outer) at = at->chain = new_block(r, at);
+    Scope* at = &root_;
+    for (UOp r : outer) at = at->chain = new_scope(r, at);
 
     std::vector<UOp> order = toposort(body_);
     // Outer reduces first, so that an inner one finds the loops it stands in.
@@ -203,8 +205,8 @@ class Linearizer {
 
   bool stands_in_loops(UOp end) {
     std::vector<UOp> missing = loops_of(end);
-    for (Block* b = home(slots_of(missing)); b != &root_; b = b->parent)
-      std::erase(missing, b->range);
+    for (Scope* s = home(slots_of(missing)); s != &root_; s = s->parent)
+      std::erase(missing, s->range);
     return missing.empty();
   }
 
@@ -214,10 +216,10 @@ class Linearizer {
     return slots;
   }
 
-  // The loops around a nest. One with blocks starts from memory: also those that say where.
+  // The loops around a nest. One that accumulates starts from memory: also those that say where.
   uint64_t outside_of(UOp n) const {
     uint64_t outside = n->ranges;
-    for (UOp b : blocks_of(n)) outside |= b->ranges;
+    for (UOp b : accumulated_ranges(n)) outside |= b->ranges;
     if (auto it = stored_by_.find(n.get()); it != stored_by_.end()) outside |= it->second->ranges;
     return outside;
   }
@@ -230,8 +232,8 @@ class Linearizer {
     while (g < groups_.size() && (loops.empty() || groups_[g].loops != loops)) ++g;
     if (g == groups_.size()) {
       groups_.push_back({{}, loops, outside, false});
-      Block* parent = home(outside);
-      for (UOp r : loops) parent = new_block(r, parent);
+      Scope* parent = home(outside);
+      for (UOp r : loops) parent = new_scope(r, parent);
     }
     groups_[g].members.push_back(n);
     group_of_[n.get()] = g;
@@ -245,12 +247,12 @@ class Linearizer {
     for (const RareBranch& g : find_guards(body_)) {
       if (left-- == 0) return;
       const uint64_t outside = g.members[0]->ranges;
-      Block* b = blocks_.emplace_back(std::make_unique<Block>()).get();
-      b->parent = home(outside);
+      Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+      s->parent = home(outside);
       for (UOp n : g.inside)
-        if (home(n->ranges) == b->parent) guarded_[n.get()] = b;
+        if (home(n->ranges) == s->parent) guarded_[n.get()] = s;
       for (UOp m : g.members) group_of_[m.get()] = groups_.size();
-      groups_.push_back({g.members, {}, outside, false, b});
+      groups_.push_back({g.members, {}, outside, false, s});
     }
   }
 
@@ -294,9 +296,9 @@ class Linearizer {
   }
 
   // A node built from others may fold to one of them, which is a statement already, or to a leaf.
-  void add(Block* block, UOp n) {
+  void add(Scope* scope, UOp n) {
     const bool statement = has(n->op, Alu) || n->is(Op::Load) || n->is(Op::Reduce);
-    if (statement && listed_.insert(n.get()).second) block->items.push_back({n, nullptr});
+    if (statement && listed_.insert(n.get()).second) scope->items.push_back({n, nullptr});
   }
 
   void place(UOp n) {
@@ -308,7 +310,7 @@ class Linearizer {
       return g.guarded ? place_branch(g) : place_group(g);
     }
     if (has(n->op, Effect) && !n->is(Op::After)) return;
-    UOp now = n->is(Op::Reduce) && !blocks_of(n).empty() ? block_step(n) : rebuilt(n);
+    UOp now = n->is(Op::Reduce) && !accumulated_ranges(n).empty() ? accumulate_step(n) : rebuilt(n);
     done_[n.get()] = now.get();
     add(home_of(n), now);
   }
@@ -316,7 +318,7 @@ class Linearizer {
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values
   // before it.
   void place_branch(Group& g) {
-    Block* outside = g.guarded->parent;
+    Scope* outside = g.guarded->parent;
     UOp condition = mapped(g.members[0]->src(0)), any = condition;
     const std::vector<UOp> tile = tile_of(condition, condition);
     if (!tile.empty()) any = reduce_over(Op::Max, condition, tile);
@@ -359,12 +361,12 @@ class Linearizer {
     return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), before});
   }
 
-  // A block without loops of its own: what is in memory, and the tile folded.
-  UOp block_step(UOp n) {
+  // A Reduce without loops of its own: what is in memory, and the tile folded.
+  UOp accumulate_step(UOp n) {
     const uint64_t outside = outside_of(n);
     std::vector<UOp> tile;
     for (Node* r : n->src().subspan(1))
-      if (!is_block(UOp(r))) tile.push_back(mapped(UOp(r)));
+      if (!is_accumulated(UOp(r))) tile.push_back(mapped(UOp(r)));
     const Op op = static_cast<Op>(n->ints(0));
     UOp value = mapped(n->src(0));
     if (!tile.empty()) value = reduce_over(op, value, tile);
@@ -376,7 +378,7 @@ class Linearizer {
 
   // Registers before the loops, one step in the innermost, the result after them.
   void place_group(Group& g) {
-    Block* outside = home(g.outside);
+    Scope* outside = home(g.outside);
     std::vector<Sum> sums;
     for (UOp m : g.members)
       if (m->is(Op::End)) place_write(g, m, outside);
@@ -388,8 +390,8 @@ class Linearizer {
   struct Sum {
     UOp reduce, reg, update;
   };
-  Sum place_sum(const Group& g, UOp m, Block* outside) {
-    Block* inner = by_slot_[range_slot(g.loops.back())];
+  Sum place_sum(const Group& g, UOp m, Scope* outside) {
+    Scope* inner = by_slot_[range_slot(g.loops.back())];
     const Op op = static_cast<Op>(m->ints(0));
     UOp value = mapped(m->src(0));
     std::vector<UOp> unrolled;
@@ -413,7 +415,7 @@ class Linearizer {
   }
 
   // Puts a group's loops into one another, and the outermost in its place.
-  void link(const Group& g, Block* outside) {
+  void link(const Group& g, Scope* outside) {
     for (size_t i = g.loops.size(); i-- > 1;)
       by_slot_[range_slot(g.loops[i - 1])]->items.push_back(
           {UOp(), by_slot_[range_slot(g.loops[i])]});
@@ -430,21 +432,21 @@ class Linearizer {
     return tile;
   }
 
-  // Lanes and several accumulators are folded after the loops, and what a block starts from too.
+  // Lanes and several accumulators are folded after the loops, and what was accumulated too.
   static bool is_folded_late(UOp r) { return !is_loop(r) && range_role(r) != Role::Unroll; }
   static bool folds_tile(UOp m) {
     return std::ranges::any_of(m->src().subspan(1), [](Node* r) { return is_folded_late(UOp(r)); });
   }
 
-  // What a reduce starts from: in all blocks but the first what is in memory.
-  UOp start_of(UOp m, Block* outside) {
+  // What a reduce starts from: in all rounds that accumulate but the first what is in memory.
+  UOp start_of(UOp m, Scope* outside) {
     const Op op = static_cast<Op>(m->ints(0));
     UOp identity = fold_identity(op, m->dtype), later;
     auto listed = [&](UOp n) {
       add(outside, n);
       return n;
     };
-    for (UOp b : blocks_of(m)) {
+    for (UOp b : accumulated_ranges(m)) {
       UOp one = listed(lt(zero_like(mapped(b)), mapped(b)));
       later = later ? listed(later | one) : one;
     }
@@ -455,7 +457,7 @@ class Linearizer {
     return identity == zero_like(m) ? there : listed(where(later, there, identity));
   }
 
-  void place_write(const Group& g, UOp end, Block* outside) {
+  void place_write(const Group& g, UOp end, Scope* outside) {
     UOp write = rebuilt(end->src(0));
     if (g.loops.empty()) outside->items.push_back({write, nullptr});
     else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
@@ -464,7 +466,7 @@ class Linearizer {
     done_[end.get()] = make(Op::End, DType::none, src).get();
   }
 
-  void finish(const Group& g, const Sum& s, Block* outside) {
+  void finish(const Group& g, const Sum& s, Scope* outside) {
     UOp member = s.reduce;
     std::vector<UOp> src{s.update};
     for (UOp r : g.loops) src.push_back(mapped(r));
@@ -478,7 +480,8 @@ class Linearizer {
       const Op op = static_cast<Op>(member->ints(0));
       result = reduce_over(op, result, tile);
       add(outside, result);
-      if (!blocks_of(member).empty()) result = binary(op, start_of(member, outside), result);
+      if (!accumulated_ranges(member).empty())
+        result = binary(op, start_of(member, outside), result);
       add(outside, result);
     }
     done_[member.get()] = result.get();
@@ -491,28 +494,28 @@ class Linearizer {
     home(slots_of(loops_of(end)))->stores.push_back(make(s->op, DType::none, src, s->arg));
   }
 
-  void flatten(Block* root, std::vector<UOp>& out) {
+  void flatten(Scope* root, std::vector<UOp>& out) {
     struct At {
-      Block* block;
+      Scope* scope;
       size_t next;
     };
     std::vector<At> stack{{root, 0}};
     while (!stack.empty()) {
       At& at = stack.back();
-      Block* b = at.block;
-      if (at.next == 0 && b->range) out.push_back(b->range);
+      Scope* s = at.scope;
+      if (at.next == 0 && s->range) out.push_back(s->range);
       size_t i = at.next++;
-      if (i < b->items.size()) {
-        if (b->items[i].block) stack.push_back({b->items[i].block, 0});
-        else out.push_back(b->items[i].statement);
+      if (i < s->items.size()) {
+        if (s->items[i].scope) stack.push_back({s->items[i].scope, 0});
+        else out.push_back(s->items[i].statement);
         continue;
       }
-      if (i == b->items.size() && b->chain) {
-        stack.push_back({b->chain, 0});
+      if (i == s->items.size() && s->chain) {
+        stack.push_back({s->chain, 0});
         continue;
       }
-      for (UOp s : b->stores) out.push_back(s);
-      if (b->range) out.push_back(make(Op::End, DType::none, {out.back(), b->range}));
+      for (UOp store : s->stores) out.push_back(store);
+      if (s->range) out.push_back(make(Op::End, DType::none, {out.back(), s->range}));
       stack.pop_back();
     }
   }

@@ -69,7 +69,7 @@ TEST_CASE("linearize: a sum and what is kept over its range share one loop") {
 TEST_CASE("linearize: what only a rare choice needs is computed where some element needs it") {
   Arena arena;
   ArenaScope scope(arena);
-  UOp lane = range(0, constant(DType::i32, 8), Role::Lane);
+  UOp lane = range(0, constant(DType::i32, 8), Role::Vector);
   UOp x =
       make(Op::Load, DType::f32, {make(Op::Index, DType::f32, {param(1, DType::f32, 8), lane})});
   UOp usual = x + constant(DType::f32, 1), costly = make(Op::Sqrt, DType::f32, {x * usual});

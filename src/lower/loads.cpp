@@ -8,10 +8,6 @@ namespace mote {
 
 namespace {
 
-bool is_zero(UOp u) {
-  return is_const(u) && (is_float(u->dtype) ? is_const(u, 0.0) : u->arg.i == 0);
-}
-
 // where(c, load, 0) is the load itself when its gate already says c.
 UOp drop_implied_gate(UOp c, UOp a, UOp b) {
   if (!a->is(Op::Load) || a->nsrc != 2 || !is_zero(b)) return {};

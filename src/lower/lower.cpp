@@ -15,7 +15,7 @@ static std::string kernel_name(UOp linear) {
   for (Node* n : linear->src()) {
     if (n->op != Op::Range) continue;
     const Role role = range_role(UOp(n));
-    reduces |= role == Role::Reduce || role == Role::Block;
+    reduces |= role == Role::Reduce || role == Role::Accumulate;
     loops += "_" + std::to_string(n->sources[0]->hi);
   }
   for (UOp n : toposort(linear)) {
@@ -40,10 +40,10 @@ static Program describe(UOp linear) {
   for (UOp n : toposort(linear)) {
     if (n->is(Op::Param)) note_memory(n, p);
     if (n->is(Op::Var)) p.vars.push_back(n);
-    if (n->is(Op::Range) && range_role(n) == Role::Thread) {
-      ensure(is_const(n->src(0)), "threads share out a loop whose extent is not a number");
-      p.threaded = true;
-      p.thread_extent = n->src(0)->hi;
+    if (n->is(Op::Range) && range_role(n) == Role::Global) {
+      ensure(is_const(n->src(0)), "workers share out a loop whose extent is not a number");
+      p.has_global = true;
+      p.global_extent = n->src(0)->hi;
     }
   }
   std::ranges::sort(p.vars, {}, [](UOp v) { return v->arg.object->str; });

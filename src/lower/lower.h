@@ -4,9 +4,9 @@
 // current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a
 // Linear node whose sources are the statements in order:
 //
-//   Range                      opens a loop over it (roles Thread, Loop, Reduce, Block). A Thread
-//                              is always the outermost loop and runs over [begin, end) given by the
-//                              caller; all others run from 0 to their extent (src 0).
+//   Range                      opens a loop over it (roles Global, Loop, Reduce, Accumulate). A
+//                              Global is always the outermost loop and runs over [begin, end) given
+//                              by the caller; all others run from 0 to their extent (src 0).
 //   End(effect, range)         closes that loop
 //   Alu, Load, Reduce          define a value
 //   Store(place, value[, gate])  writes; place is Index(memory, position) or a Reg
@@ -14,11 +14,11 @@
 //                              in loops of others: where there are none, it is left out
 //
 // Const, Var, Param, Index, Reg, After and tile Ranges stand inside statements as operands only.
-// Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Lane) has
+// Values are *tiles*: a node that depends on ranges of the tile roles (Upcast, Unroll, Vector) has
 // one element for each combination of their positions, and elementwise ops work element by element
-// (a source that does not depend on a tile range is the same for all its positions). A Lane range
-// is a vector axis, of constant extent. Loop nests may have one each: no value depends on two of
-// them.
+// (a source that does not depend on a tile range is the same for all its positions). A Vector
+// range is a vector axis, of constant extent. Loop nests may have one each: no value depends on two
+// of them.
 //   Load(Index(memory, i)[, gate])  the element (0 where the gate is false: memory is not touched)
 //   Load(After(Reg, effect...))     what the register tile holds after those effects
 //   Reg(tile ranges...)             one register per combination of positions of its tile ranges

@@ -11,25 +11,20 @@
 
 namespace mote {
 
-static constexpr const char* kind_names[] = {"split",  "merge", "order", "thread",
-                                             "block",  "skip",  "stream", "stage",
-                                             "strip",  "bound", "divide", "fetch",
-                                             "ahead"};
-static_assert(std::size(kind_names) == Action::kKinds);
+const ActionRow action_rows[] = {
+#define ACTION(kind, text, operands, apply) {text, operands, apply},
+#include "optimize/actions.def"
+#undef ACTION
+};
 
-static bool has_amount(Action::Kind kind) {
-  return kind == Action::Split || kind == Action::Merge || kind == Action::Strip ||
-         kind == Action::Fetch || kind == Action::Ahead;
-}
-static bool has_list(Action::Kind kind) {
-  return kind == Action::Order || kind == Action::Stage || kind == Action::Fetch;
-}
+constexpr int kAmount = Cut | SecondRange | Bytes;
 
 std::string to_string(const Action& a) {
-  std::string out = text(kind_names[a.kind], " ");
-  out += a.kind == Action::Stage && a.slot == Action::kSum ? "sum" : text(a.slot);
-  if (has_amount(a.kind)) out += text(" ", a.amount);
-  if (a.kind == Action::Split) out += text(" ", name(a.role));
+  const ActionRow& row = action_rows[a.kind];
+  std::string out = text(row.text, " ");
+  out += row.has(OrSum) && a.slot == Action::kSum ? "sum" : text(a.slot);
+  if (row.has(kAmount)) out += text(" ", a.amount);
+  if (row.has(InnerRole)) out += text(" ", name(a.role));
   for (int slot : a.over) out += slot < 0 ? text("+", ~slot) : text(" ", slot);
   return out;
 }
@@ -53,19 +48,20 @@ static bool parse_slots(std::string_view word, bool may_add, std::vector<int>* o
 }
 
 static bool parse_action(std::string_view line, Action* a) {
-  const auto kind = std::ranges::find(kind_names, take_word(line));
-  if (kind == std::end(kind_names)) return false;
-  a->kind = static_cast<Action::Kind>(kind - kind_names);
+  const auto kind = std::ranges::find(action_rows, take_word(line), [](const ActionRow& r) {
+    return std::string_view(r.text);
+  });
+  if (kind == std::end(action_rows)) return false;
+  a->kind = static_cast<Action::Kind>(kind - action_rows);
   const std::string_view slot = take_word(line);
-  if (a->kind == Action::Stage && slot == "sum") a->slot = Action::kSum;
+  if (kind->has(OrSum) && slot == "sum") a->slot = Action::kSum;
   else if (!read_number(slot, a->slot) || a->slot < 0) return false;
-  if (has_amount(a->kind) && !read_number(take_word(line), a->amount)) return false;
-  if (a->kind == Action::Split && !parse_role(take_word(line), &a->role)) return false;
+  if (kind->has(kAmount) && !read_number(take_word(line), a->amount)) return false;
+  if (kind->has(InnerRole) && !parse_role(take_word(line), &a->role)) return false;
   std::string_view word = take_word(line);
-  for (; has_list(a->kind) && !word.empty(); word = take_word(line))
-    if (!parse_slots(word, a->kind == Action::Stage, &a->over)) return false;
-  const bool lacks_list = has_list(a->kind) && a->over.empty() && a->kind != Action::Fetch;
-  return word.empty() && !lacks_list;
+  for (; kind->has(List | MaybeList) && !word.empty(); word = take_word(line))
+    if (!parse_slots(word, kind->has(Joins), &a->over)) return false;
+  return word.empty() && !(kind->has(List) && a->over.empty());
 }
 
 std::vector<Action> parse_actions(std::string_view given) {
@@ -122,30 +118,6 @@ UOp runs_where(UOp r) {
     n = n->src(otherwise ? 2 : 1);
   }
   return n->ranges ? runs & lt(r, n) : runs;
-}
-
-UOp gated_read(UOp read, UOp gate) {
-  const Gated at = split_gate(read->src(1));
-  if (at.idx->lo >= 0 && at.idx->hi < read->src(0)->ints(1)) return read;
-  return make(Op::Index, read->dtype, {read->src(0), gated(gate & at.valid, at.idx)});
-}
-
-UOp gated_reads(UOp value, UOp gate, uint64_t except) {
-  std::unordered_map<const Node*, Node*> done;
-  for (UOp n : toposort(value)) {
-    std::vector<Node*> src;
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    UOp now = n->nsrc ? with_src(n, src) : n;
-    if (n->is(Op::Index) && !(n->ranges & except)) now = gated_read(now, gate);
-    done[n.get()] = now.get();
-  }
-  return done.at(value.get());
-}
-
-UOp row_range(UOp stage) {
-  const bool counted =
-      stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
-  return counted ? stage->src(2) : UOp();
 }
 
 UOp only_reduce(UOp body, UOp r, std::string* refused) {
@@ -246,7 +218,7 @@ class RangeChange {
   }
 };
 
-// Whether something is kept over the range.
+// Whether something is staged over the range.
 bool fills_stage(UOp body, UOp r) {
   const std::vector<UOp> order = toposort(body);
   return std::ranges::any_of(order, [&](UOp n) {
@@ -260,7 +232,10 @@ UOp quotient(UOp n, int64_t d) {
   return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
 }
 
-UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* refused) {
+}  // namespace
+
+UOp apply_split(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
   if (a.amount < 2) return refuse(refused, "a split by less than 2");
@@ -268,14 +243,14 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
     return refuse(refused, "the inner loop must have the role of the range");
   if (a.role == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
-  if (next_slot >= kMostRanges) return refuse(refused, "too many ranges");
+  if (ranges.next_slot >= kMostRanges) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
   if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
     return refuse(refused, "its extent depends on other loops");
   bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
   UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
   UOp outer = range(range_slot(r), outer_size, role);
-  UOp inner = range(next_slot, index(a.amount), a.role);
+  UOp inner = range(ranges.next_slot, index(a.amount), a.role);
   UOp value = outer * a.amount + inner;
   UOp inside = exact ? UOp() : lt(value, n);
   std::vector<UOp> both;
@@ -287,13 +262,15 @@ UOp apply_split(UOp body, const Action& a, UOp r, int next_slot, std::string* re
   return simplify(RangeChange(r, value, both, inside).run(body));
 }
 
-int divisions(UOp body) {
+static int divisions(UOp body) {
   int n = 0;
   for (UOp u : toposort(body)) n += u->is(Op::FloorDiv) || u->is(Op::FloorMod);
   return n;
 }
 
-UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
+UOp apply_merge(UOp body, const Action& action, const Ranges& ranges, std::string* refused) {
+  UOp a = ranges.find(action.slot), b = ranges.find(static_cast<int>(action.amount));
+  if (!b || b == a) return refuse(refused, text("no range of slot ", action.amount));
   if (range_role(a) != range_role(b)) return refuse(refused, "roles differ");
   if (a->src(0)->ranges || b->src(0)->ranges)
     return refuse(refused, "its extent depends on other loops");
@@ -310,7 +287,7 @@ UOp apply_merge(UOp body, UOp a, UOp b, std::string* refused) {
 }
 
 // The nest is in the order of slots, so ordering ranges is giving their slots out anew.
-UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* refused) {
+UOp apply_order(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   std::vector<int> slots{a.slot};
   slots.insert(slots.end(), a.over.begin(), a.over.end());
   std::vector<UOp> nest;
@@ -320,7 +297,7 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
     if (std::ranges::count(nest, r)) return refuse(refused, text("slot ", slot, " twice"));
     nest.push_back(r);
   }
-  auto kind = [](UOp r) { return range_role(r) == Role::Block ? Role::Loop : range_role(r); };
+  auto kind = [](UOp r) { return range_role(r) == Role::Accumulate ? Role::Loop : range_role(r); };
   for (UOp r : nest)
     if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
       return refuse(refused, "roles differ");
@@ -336,101 +313,84 @@ UOp apply_order(UOp body, const Ranges& ranges, const Action& a, std::string* re
   return simplify(substitute(body, map));
 }
 
-UOp apply_thread(UOp body, UOp r, std::string* refused) {
+UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   if (!is_const(r->src(0))) return refuse(refused, "its extent is not a number");
   for (Node* end : body->src()) {
     bool found = false;
     for (Node* s : end->src()) {
       found |= UOp(s) == r;
-      if (s->op == Op::Range && range_role(UOp(s)) == Role::Thread)
-        return refuse(refused, "there are threads already");
+      if (s->op == Op::Range && range_role(UOp(s)) == Role::Global)
+        return refuse(refused, "there is a global loop already");
     }
     if (!found) return refuse(refused, "some output does not stand in this loop");
   }
-  UOp t = range(range_slot(r), r->src(0), Role::Thread);
+  UOp t = range(range_slot(r), r->src(0), Role::Global);
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-UOp apply_block(UOp body, UOp r, std::string* refused) {
+UOp apply_accumulate(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  UOp b = range(range_slot(r), r->src(0), Role::Block);
+  UOp b = range(range_slot(r), r->src(0), Role::Accumulate);
   return RangeChange(r, b, {b}, {}).run(body);
 }
 
 // What a range runs over, and with it all in its loop, needs no more than the loops outside.
-bool is_index_arithmetic(UOp gate) {
+static bool is_index_arithmetic(UOp gate) {
   const std::vector<UOp> order = toposort(gate);
   return std::ranges::none_of(order, [](UOp n) { return n->is(Op::Reduce) || n->is(Op::Stage); });
 }
 
 // Where the gate is false nothing is folded, so the loop need not run; in it the gate is true.
-UOp apply_skip(UOp body, UOp r, std::string* refused) {
+UOp apply_skip(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
-  if (fills_stage(body, r)) return refuse(refused, "something is kept over it");
+  if (fills_stage(body, r)) return refuse(refused, "something is staged over it");
   UOp reduce = only_reduce(body, r, refused);
   if (!reduce) return {};
-  UOp value = reduce->src(0);
-  if (!value->is(Op::Where) ||
-      value->src(2) != fold_identity(static_cast<Op>(reduce->ints(0)), value->dtype))
-    return refuse(refused, "what is folded has no gate");
-  UOp gate = value->src(0);
+  UOp gate = gate_of_fold(reduce);
+  if (!gate) return refuse(refused, "what is folded has no gate");
   if (!is_index_arithmetic(gate)) return refuse(refused, "the gate is a result of folds");
   for (UOp g : open_ranges(gate)) {
     const bool inside = range_role(g) == Role::Reduce && range_slot(g) >= range_slot(r);
     if (inside || is_tile(range_role(g)))
       return refuse(refused, text("the gate depends on range ", range_slot(g)));
   }
-  UOp some = range(range_slot(r), where(gate, r->src(0), index(0)), Role::Reduce);
-  std::vector<std::pair<UOp, UOp>> within{{r, some}};
-  for (UOp holds : conjuncts(gate)) within.emplace_back(holds, truth(true));
-  // What does not move with the loop may be read before it, where the gate is not known.
-  UOp inside = substitute(simplify_given(value->src(1), gate), within);
-  std::vector<UOp> src{gated_reads(inside, gate, slot_bit(r))};
-  for (Node* s : reduce->src().subspan(1)) src.push_back(UOp(s) == r ? some : UOp(s));
-  std::pair<UOp, UOp> whole[] = {{reduce, make(Op::Reduce, reduce->dtype, src, reduce->arg)}};
-  return simplify(substitute(body, whole));
+  std::pair<UOp, UOp> map[] = {{reduce, fold_where_open(reduce, r)}};
+  return simplify(substitute(body, map));
 }
 
-UOp apply_stream(UOp body, int param, std::string* refused) {
+UOp apply_divide(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  UOp r = ranges.find(a.slot);
+  UOp fold = only_reduce(body, r, refused);
+  if (!fold) return {};
+  UOp divided = divide_after_sum(fold, r);
+  if (!divided) return refuse(refused, "no sum of products with a row divided by its sum");
+  std::pair<UOp, UOp> map[] = {{fold, divided}};
+  return simplify(substitute(body, map));
+}
+
+UOp apply_stream(UOp body, const Action& a, const Ranges&, std::string* refused) {
   const std::vector<UOp> order = toposort(body);
   std::vector<std::pair<UOp, UOp>> map;
   for (UOp n : order) {
-    if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != param) continue;
+    if (!n->is(Op::Store) || n->src(0)->src(0)->ints(0) != a.slot) continue;
     if (n->arg.i) return refuse(refused, "they do already");
     if (is_read(order, n->src(0)->src(0))) return refuse(refused, "it is read too");
     map.emplace_back(n, make(Op::Store, DType::none, {n->src(0), n->src(1)}, Arg::of(int64_t{1})));
   }
-  if (map.empty()) return refuse(refused, text("nothing is stored to ", param));
+  if (map.empty()) return refuse(refused, text("nothing is stored to ", a.slot));
   return substitute(body, map);
 }
 
-UOp changed(UOp body, const Action& a, std::string* refused) {
-  Ranges ranges(body);
-  if (a.kind == Action::Strip) return apply_strip(body, a, ranges, refused);
-  if (a.kind == Action::Stage) return apply_stage(body, a, ranges, refused);
-  if (a.kind == Action::Stream) return apply_stream(body, a.slot, refused);
-  if (a.kind == Action::Fetch) return apply_fetch(body, a, ranges, refused);
-  if (a.kind == Action::Ahead) return apply_ahead(body, a, refused);
-  UOp r = ranges.find(a.slot);
-  if (!r) return refuse(refused, text("no range of slot ", a.slot));
-  if (a.kind == Action::Bound) return apply_bound(body, r, refused);
-  if (a.kind == Action::Divide) return apply_divide(body, r, refused);
-  if (a.kind == Action::Thread) return apply_thread(body, r, refused);
-  if (a.kind == Action::Skip) return apply_skip(body, r, refused);
-  if (a.kind == Action::Block) return apply_block(body, r, refused);
-  if (a.kind == Action::Split) return apply_split(body, a, r, ranges.next_slot, refused);
-  if (a.kind == Action::Order) return apply_order(body, ranges, a, refused);
-  UOp inner = ranges.find(static_cast<int>(a.amount));
-  if (!inner || inner == r) return refuse(refused, text("no range of slot ", a.amount));
-  return apply_merge(body, r, inner, refused);
-}
-
-}  // namespace
-
 UOp apply(UOp body, const Action& a, std::string* refused) {
-  UOp next = changed(body, a, refused);
+  const Ranges ranges(body);
+  if (row(a.kind).has(OfRange) && !ranges.find(a.slot))
+    return refuse(refused, text("no range of slot ", a.slot));
+  UOp next = row(a.kind).apply(body, a, ranges, refused);
   if (!next) return {};
   if (std::string why = broken_law(next); !why.empty()) return refuse(refused, std::move(why));
   return next;

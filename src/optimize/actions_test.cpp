@@ -16,7 +16,7 @@ std::vector<int32_t> run(UOp body, int64_t m, int64_t n, int64_t k) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int32_t>(i * 7 % 23) - 9;
   for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int32_t>(i * 5 % 19) - 4;
   void* buffers[] = {c.data(), a.data(), b.data()};
-  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.global_extent);
   return c;
 }
 
@@ -25,18 +25,33 @@ std::vector<int32_t> run(UOp body, int64_t m, int64_t n, int64_t k) {
 TEST_SUITE("actions") {
   TEST_CASE("every action keeps what the kernel computes") {
     const char* lists[] = {
-        "split 0 4 upcast", "split 1 3 lane", "split 1 4 lane", "split 2 4 unroll",
-        "split 2 4 reduce", "split 2 5 upcast", "split 0 2 loop", "thread 0", "order 1 0",
-        "order 1 0; thread 1", "split 0 3 upcast; split 1 4 lane; split 2 2 unroll; thread 0",
-        "split 1 4 lane; split 1 2 upcast; split 2 3 reduce; order 2 5",
-        "block 2", "split 2 2 unroll; block 2; order 2 0",
-        "split 2 4 reduce; block 2; order 2 0 1", "split 2 3 reduce; block 2; order 0 2 1",
-        "split 2 4 reduce; split 3 2 lane; block 2; order 2 0", "split 2 2 upcast; block 2",
-        "stage sum 1; split 2 4 reduce; block 2; split 4 2 upcast; split 4 2 lane; order 2 3",
-        "stage 1 0 2", "stage 1 0+2", "split 2 4 reduce; stage 2 1 2+3",
-        "stage 2 2 1; stage 1 2", "split 1 4 lane; stage 2 1 2 3; split 4 2 upcast",
-        "split 1 4 lane; split 0 3 upcast; stage 1 2 4; stage 2 2 3; thread 0",
-        "split 1 4 lane; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; block 2; "
+        "split 0 4 upcast",
+        "split 1 3 vector",
+        "split 1 4 vector",
+        "split 2 4 unroll",
+        "split 2 4 reduce",
+        "split 2 5 upcast",
+        "split 0 2 loop",
+        "global 0",
+        "order 1 0",
+        "order 1 0; global 1",
+        "split 0 3 upcast; split 1 4 vector; split 2 2 unroll; global 0",
+        "split 1 4 vector; split 1 2 upcast; split 2 3 reduce; order 2 5",
+        "accumulate 2",
+        "split 2 2 unroll; accumulate 2; order 2 0",
+        "split 2 4 reduce; accumulate 2; order 2 0 1",
+        "split 2 3 reduce; accumulate 2; order 0 2 1",
+        "split 2 4 reduce; split 3 2 vector; accumulate 2; order 2 0",
+        "split 2 2 upcast; accumulate 2",
+        "stage sum 1; split 2 4 reduce; accumulate 2; split 4 2 upcast; split 4 2 vector; "
+        "order 2 3",
+        "stage 1 0 2",
+        "stage 1 0+2",
+        "split 2 4 reduce; stage 2 1 2+3",
+        "stage 2 2 1; stage 1 2",
+        "split 1 4 vector; stage 2 1 2 3; split 4 2 upcast",
+        "split 1 4 vector; split 0 3 upcast; stage 1 2 4; stage 2 2 3; global 0",
+        "split 1 4 vector; split 1 2 upcast; split 0 4 upcast; split 2 3 reduce; accumulate 2; "
         "order 2 0; stage 2 1 6 4 3; stage 1 2 6 5",
     };
     Arena arena;
@@ -77,27 +92,27 @@ TEST_SUITE("actions") {
 
   TEST_CASE("lists print and parse back, and bad text is an error") {
     const char* text =
-        "split 2 8 upcast; merge 0 1; order 3 1 2; thread 0; block 5; stage 1 5 3; "
-        "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; strip 1 48; bound 1; divide 3; "
-        "fetch 1 0; fetch 1 0 2; ahead 1 4096; split 4 16 lane";
+        "split 2 8 upcast; merge 0 1; order 3 1 2; global 0; accumulate 5; stage 1 5 3; "
+        "stage 1 2+4+7 5; stage sum 3 1; skip 4; stream 0; stage_rows 1 48; bound 1; divide 3; "
+        "fetch 1 0; fetch 1 0 2; ahead 1 4096; split 4 16 vector";
     CHECK(to_string(parse_actions(text)) == text);
-    for (const char* bad : {"split 2", "split 2 8", "turn 1", "thread", "split 0 4 sideways",
-                            "thread 0 1", "stage 1 2+", "order 2+3"})
+    for (const char* bad : {"split 2", "split 2 8", "turn 1", "global", "split 0 4 sideways",
+                            "global 0 1", "stage 1 2+", "order 2+3"})
       CHECK_THROWS_AS(parse_actions(bad), Error);
   }
 
   TEST_CASE("a value has lanes once, a kernel once for every nest") {
     Arena arena;
     ArenaScope scope(arena);
-    const Action output{Action::Split, 1, 8, Role::Lane}, sum{Action::Split, 2, 4, Role::Lane};
+    const Action output{Action::Split, 1, 8, Role::Vector}, sum{Action::Split, 2, 4, Role::Vector};
     UOp once = apply(row_sums_added(), output);
     REQUIRE(once);
     CHECK(apply(once, sum));
     std::string refused;
-    CHECK(!apply(once, {Action::Split, 1, 2, Role::Lane}, &refused));
-    CHECK(refused == "some value has lanes twice");
+    CHECK(!apply(once, {Action::Split, 1, 2, Role::Vector}, &refused));
+    CHECK(refused == "some value has two axes of vectors");
     CHECK(!apply(apply(matmul_body(8, 8, 8), output), sum, &refused));
-    CHECK(refused == "some value has lanes twice");
+    CHECK(refused == "some value has two axes of vectors");
   }
 
   TEST_CASE("a loop whose extent depends on others stays inside them") {
@@ -120,9 +135,9 @@ TEST_SUITE("actions") {
       CHECK(!apply(skipped, parse_actions(list)[0], &refused));
       return refused;
     };
-    CHECK(reason("block 2") == "its extent depends on other loops");
+    CHECK(reason("accumulate 2") == "its extent depends on other loops");
     CHECK(reason("split 2 4 unroll") == "its extent depends on other loops");
-    CHECK(reason("split 0 4 lane") == "the extent of a loop depends on one inside it");
+    CHECK(reason("split 0 4 vector") == "the extent of a loop depends on one inside it");
     CHECK(reason("order 2 1") == "the extent of a loop depends on one inside it");
     CHECK(reason("stage 1 1") == "a loop would run differently in a copy of its nest");
     refused.clear();
@@ -152,7 +167,7 @@ TEST_SUITE("actions") {
       REQUIRE(body);
       Program p = lower(body, Target{});
       void* buffers[] = {out.data(), x.data()};
-      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.global_extent);
       return out;
     };
     const std::vector<int32_t> wanted = run_with("");
@@ -161,7 +176,7 @@ TEST_SUITE("actions") {
   }
 
   // out[i] = sum over k of x[k], in i32.
-  TEST_CASE("blocks of a sum that is stored in many places") {
+  TEST_CASE("accumulating a sum that is stored in many places") {
     Arena arena;
     ArenaScope scope(arena);
     UOp i = range(0, index(6), Role::Loop), k = range(1, index(4), Role::Reduce);
@@ -170,13 +185,14 @@ TEST_SUITE("actions") {
     UOp store = make(Op::Store, DType::none, {at(param(0, DType::i32, 6), i), value});
     UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
                     Arg::of(intern_arg({})));
-    for (const char* list : {"block 1", "block 1; split 0 2 loop", "block 1; split 0 4 upcast",
-                             "split 1 2 reduce; block 1; split 0 4 lane; split 0 2 loop"}) {
+    for (const char* list :
+         {"accumulate 1", "accumulate 1; split 0 2 loop", "accumulate 1; split 0 4 upcast",
+          "split 1 2 reduce; accumulate 1; split 0 4 vector; split 0 2 loop"}) {
       CAPTURE(std::string(list));
       Program p = lower(apply_all(body, parse_actions(list)), Target{});
       std::vector<int32_t> out(6, -1), x{3, 5, -4, 7};
       void* buffers[] = {out.data(), x.data()};
-      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+      InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.global_extent);
       CHECK(out == std::vector<int32_t>(6, 11));
     }
   }
@@ -186,7 +202,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     Target target;
     UOp body = matmul_body(12, 10, 8);
-    bool staged = false, blocked = false;
+    bool staged = false, accumulated = false;
     for (uint64_t seed = 0; seed < 40; ++seed) {
       const std::vector<Action> list = draw_actions(body, target, seed, 12);
       CHECK(apply_all(body, list));
@@ -194,10 +210,10 @@ TEST_SUITE("actions") {
       std::vector<Action> start = draw_actions(body, target, seed, 4);
       CHECK(std::equal(start.begin(), start.end(), list.begin()));
       staged |= std::ranges::count(list, Action::Stage, &Action::kind) > 0;
-      blocked |= std::ranges::count(list, Action::Block, &Action::kind) > 0;
+      accumulated |= std::ranges::count(list, Action::Accumulate, &Action::kind) > 0;
     }
     CHECK(staged);
-    CHECK(blocked);
+    CHECK(accumulated);
   }
 
   TEST_CASE("neighbours change sizes, leave actions out and add some") {
@@ -205,15 +221,15 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     UOp body = matmul_body(12, 16, 8);
     const std::vector<Action> list =
-        parse_actions("split 0 4 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce");
+        parse_actions("split 0 4 upcast; split 1 8 vector; stage 1 2 3; split 2 4 reduce");
     std::vector<std::string> near;
     for (const auto& n : neighbours(body, list, Target{}))
       near.push_back(to_string(accepted(body, n)));
     auto has = [&](const char* wanted) { return std::ranges::count(near, wanted) > 0; };
-    CHECK(has("split 0 6 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce"));
-    CHECK(has("split 1 8 lane; split 2 4 reduce"));  // the stage was over the cut's tile
+    CHECK(has("split 0 6 upcast; split 1 8 vector; stage 1 2 3; split 2 4 reduce"));
+    CHECK(has("split 1 8 vector; split 2 4 reduce"));  // the stage was over the cut's tile
     CHECK(has("split 0 4 upcast; stage 1 2 3; split 2 4 reduce"));
-    CHECK(has("split 0 4 upcast; split 1 8 lane; stage 1 2 3; split 2 4 reduce; thread 0"));
+    CHECK(has("split 0 4 upcast; split 1 8 vector; stage 1 2 3; split 2 4 reduce; global 0"));
   }
 
   TEST_CASE("what cannot be is refused with a reason") {
@@ -229,11 +245,11 @@ TEST_SUITE("actions") {
     CHECK(reason("split 0 1 upcast") == "a split by less than 2");
     CHECK(reason("split 0 2 unroll") == "only reduces are unrolled");
     CHECK(reason("split 0 2 reduce") == "the inner loop must have the role of the range");
-    CHECK(reason("thread 2") == "not an output loop");
+    CHECK(reason("global 2") == "not an output loop");
     CHECK(reason("merge 1 2") == "roles differ");
     CHECK(reason("order 0 2") == "roles differ");
     CHECK(reason("order 0 1 0") == "slot 0 twice");
-    CHECK(reason("block 0") == "not a reduce loop");
+    CHECK(reason("accumulate 0") == "not a reduce loop");
     CHECK(reason("stage 0 0 1") == "the memory is written by this kernel");
     CHECK(reason("stage 1 1") == "no read of 1 depends on all of these");
     CHECK(reason("skip 2") == "what is folded has no gate");
@@ -248,16 +264,16 @@ TEST_SUITE("actions") {
     CHECK(reason("fetch 1 1") == "no read of 1 depends on all of these");
     CHECK(reason("fetch 2 1") == "what is read is not one stretch of memory");
     CHECK(reason("fetch 1 0") == "half a line to 32 for each round, not 0.0625");
-    UOp lanes = apply(body, parse_actions("split 1 2 lane")[0]);
+    UOp lanes = apply(body, parse_actions("split 1 2 vector")[0]);
     std::string refused;
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
-    CHECK(refused == "something is kept for each position of a tile");
+    CHECK(refused == "something is staged for each position of a tile");
     UOp padded = apply(body, parse_actions("split 2 3 reduce")[0]);
     CHECK(!apply(padded, parse_actions("stage 1 2+3")[0], &refused));
     CHECK(refused == "the read has a gate");
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));
-    CHECK(refused == "something is kept for each position of a tile");
+    CHECK(refused == "something is staged for each position of a tile");
     UOp streamed = apply(body, parse_actions("stream 0")[0]);
     CHECK(!apply(streamed, parse_actions("stream 0")[0], &refused));
     CHECK(refused == "they do already");

@@ -24,14 +24,6 @@ int64_t most_positions(UOp range);
 // the extent where(gate, n, 0), and `bound` one that depends on other loops.
 UOp runs_where(UOp range);
 
-// A read that might leave its memory where the gate is false happens only where it is true.
-UOp gated_read(UOp read, UOp gate);
-// All of a value, without those that depend on a range of the slots `except`.
-UOp gated_reads(UOp value, UOp gate, uint64_t except);
-
-// The range of a row that is kept as it is counted; empty: the stage keeps something else.
-UOp row_range(UOp stage);
-
 // What lowering relies on and this body does not keep; empty: it is legal.
 std::string broken_law(UOp body);
 
@@ -44,12 +36,33 @@ UOp refuse(std::string* refused, std::string why);
 // The Reduce over this range; empty where there is none or several.
 UOp only_reduce(UOp body, UOp range, std::string* refused);
 
-UOp apply_bound(UOp body, UOp row, std::string* refused);
-UOp apply_divide(UOp body, UOp r, std::string* refused);
-UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
-UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
-UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
-UOp apply_ahead(UOp body, const Action& a, std::string* refused);
+// What the numbers of an action are.
+enum Operands : uint16_t {
+  OfRange = 1,       // slot: of a range; otherwise of a Param
+  OrSum = 2,         // or the sum
+  Cut = 4,           // amount: the size of the inner range
+  SecondRange = 8,   // amount: the slot of another range
+  Bytes = 16,        // amount
+  InnerRole = 32,
+  List = 64,         // one range or more
+  MaybeList = 128,   // or none
+  Joins = 256,       // of which some may be joined
+};
+
+struct ActionRow {
+  const char* text;
+  uint16_t operands;
+  UOp (*apply)(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+  bool has(int some) const { return operands & some; }
+};
+extern const ActionRow action_rows[Action::kKinds];
+inline const ActionRow& row(Action::Kind kind) { return action_rows[kind]; }
+
+// Of actions of a range it is known that there is one.
+#define ACTION(kind, text, operands, apply) \
+  UOp apply(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+#include "optimize/actions.def"
+#undef ACTION
 
 // What is read from a Param in dependence on all of these slots; none: refused.
 std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused);

@@ -12,7 +12,7 @@ namespace mote {
 namespace {
 
 double waste(int64_t n, int64_t size) {
-  return static_cast<double>(pieces(n, size) * size) / static_cast<double>(n);
+  return static_cast<double>(ceil_div(n, size) * size) / static_cast<double>(n);
 }
 
 struct Tile {
@@ -39,9 +39,9 @@ class Contraction {
     if (!find_product()) return false;
     choose_view();
     if (!view_.row) return false;
-    if (!view_.direct) return keep_sums();
+    if (!view_.direct) return stage_sums();
     choose_blocks();
-    if (needs_place_for_sums() && keep_sums()) return true;
+    if (needs_place_for_sums() && stage_sums()) return true;
     cut();
     stage();
     return true;
@@ -60,7 +60,7 @@ class Contraction {
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
   bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
-  int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is kept
+  int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is staged
   std::vector<int> reduces_;     // slots inside a block
 
   static int64_t size(UOp r) { return Sketch::size(r); }
@@ -117,7 +117,7 @@ class Contraction {
         if (row == column || (slot_bit(row) & steering)) continue;
         if (!v.left.depends_on(row) || v.right.depends_on(row)) continue;
         if (size(row) < 2) continue;
-        // Sums that are kept were found worth it as a whole, not in the shares of threads.
+        // Sums that are staged were found worth it as a whole, not in the shares of threads.
         if (!s_.sum_stage && size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
         choose_tile(v);
@@ -136,7 +136,7 @@ class Contraction {
     return n;
   }
 
-  // The loops that the nest of something kept stands in.
+  // The loops that the nest of a stage stands in.
   std::vector<UOp> loops_outside() const {
     for (const Access& a : s_.accesses)
       if (a.store && a.memory->is(Op::Stage)) return open_ranges(a.memory);
@@ -147,13 +147,13 @@ class Contraction {
     const int64_t m = size(v.row);
     if (!v.left.memory->is(Op::Param)) return false;
     if (s_.focus >= 0) return v.left.gated;  // few rows, all near
-    return s_.reduces.size() == 1 && pieces(size(v.column), v.tile.columns()) >= 4 &&
+    return s_.reduces.size() == 1 && ceil_div(size(v.column), v.tile.columns()) >= 4 &&
            (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
   }
   bool packs_right(const View& v) const {
     if (!v.right.memory->is(Op::Param)) return false;
     if (stride(v.right.position, v.column) != 1) return true;
-    return s_.reduces.size() == 1 && pieces(size(v.row), v.tile.rows) >= 4 &&
+    return s_.reduces.size() == 1 && ceil_div(size(v.row), v.tile.rows) >= 4 &&
            size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
   }
 
@@ -187,7 +187,7 @@ class Contraction {
         for (v.tile.rows = 1;
              (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
              ++v.tile.rows) {
-          if (v.tile.vectors > pieces(size(v.column), v.tile.lanes)) continue;
+          if (v.tile.vectors > ceil_div(size(v.column), v.tile.lanes)) continue;
           if (!Sketch::may_cut(v.column, v.tile.columns())) continue;
           if (v.cost = cost(v); v.cost < best.cost) best = v;
         }
@@ -207,7 +207,7 @@ class Contraction {
 
   // Rows are cut for threads, in whole tiles, unless they have something better.
   int64_t rows_of_share() const {
-    return std::max(view_.tile.rows, pieces(size(view_.row), 4 * target_.threads));
+    return std::max(view_.tile.rows, ceil_div(size(view_.row), 4 * target_.threads));
   }
   bool shares_out_rows() const {
     const int64_t wanted = 4 * target_.threads;
@@ -224,8 +224,8 @@ class Contraction {
   }
 
   // The result lies along another axis than the lanes, or more is made of it between blocks: it is
-  // kept along the lanes, then copied.
-  bool keep_sums() {
+  // staged along the lanes, then copied.
+  bool stage_sums() {
     Sketch trial = s_;
     const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
     std::vector<int> over, outside;
@@ -250,15 +250,15 @@ class Contraction {
     }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
-    Contraction kept(trial);
-    kept.shared_rows_ = shared_rows;
-    if (!kept.run()) return false;
+    Contraction staged(trial);
+    staged.shared_rows_ = shared_rows;
+    if (!staged.run()) return false;
     copy_in_squares(trial, outside, over);
     s_.take(trial);
     return true;
   }
 
-  // Loops around the kept sums first; then squares of what was lanes and of how the result lies.
+  // Loops around the staged sums first; then squares of what was lanes and of how the result lies.
   void copy_in_squares(Sketch& s, const std::vector<int>& outside, std::vector<int> inside) const {
     int across = inside.back(), along = -1;
     for (UOp r : s.outputs)
@@ -283,12 +283,12 @@ class Contraction {
     }
     if (along < 0) return;
     if (along == across) {
-      s.split(along, target_.vector_bytes / bytes_, Role::Lane);
+      s.split(along, target_.vector_bytes / bytes_, Role::Vector);
       return;
     }
     const int64_t length = size(s.range_of(along)), width = size(s.range_of(across));
     const int64_t lanes = lanes_for(length);
-    if (length < 4 || width % lanes || s.split(along, lanes, Role::Lane) < 0) return;
+    if (length < 4 || width % lanes || s.split(along, lanes, Role::Vector) < 0) return;
     s.split(across, lanes, Role::Upcast);
   }
 
@@ -297,7 +297,7 @@ class Contraction {
     int64_t best = 2;
     double least = HUGE_VAL;
     for (int64_t lanes = 2; lanes <= target_.vector_bytes / bytes_; lanes *= 2) {
-      const double cost = static_cast<double>(pieces(length, lanes)) * (length % lanes ? 1.6 : 1);
+      const double cost = static_cast<double>(ceil_div(length, lanes)) * (length % lanes ? 1.6 : 1);
       if (cost < least) best = lanes, least = cost;
     }
     return best;
@@ -365,21 +365,22 @@ class Contraction {
       if (left->depends_on(r) && !std::ranges::count(windows, r)) over.push_back(range_slot(r));
     if (row_in_ >= 0) over.push_back(row_in_);
     if (!pack(*left, over) || row_in_ < 0) return;
-    // Read along memory, kept with the rows side by side.
+    // Read along memory, staged with the rows side by side.
     const int last = s_.next_slot() - 1;
     const int64_t places = size(s_.range_of(first)), rows = size(s_.range_of(last));
     int64_t lanes = target_.vector_bytes / bytes_;
     while (lanes > 1 && (places % lanes || rows % lanes)) lanes /= 2;
-    if (lanes > 1 && s_.split(first, lanes, Role::Lane) >= 0) s_.split(last, rows, Role::Upcast);
+    if (lanes > 1 && s_.split(first, lanes, Role::Vector) >= 0) s_.split(last, rows, Role::Upcast);
   }
 
   void choose_blocks() {
     const int64_t m = size(view_.row);
     const Tile& t = view_.tile;
-    const int64_t tiles_down = pieces(m, t.rows);
+    const int64_t tiles_down = ceil_div(m, t.rows);
     pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
     windows_ = packs_windows(view_.left);
-    if (!s_.nests.empty()) return;  // what the loops outside keep would be made for each block
+    // What is staged in the loops outside would be made for each block.
+    if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();
     // A panel of the right side in an eighth of L2, a block of the left in half of it.
     const int64_t panel = target_.l2_bytes / 8 / (t.columns() * bytes_);
@@ -435,7 +436,7 @@ class Contraction {
     // so the shorter one is inside.
     const bool rows_first = t.rows >= t.vectors;
     if (rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
-    lane_ = s_.split(columns_, t.lanes, Role::Lane);
+    lane_ = s_.split(columns_, t.lanes, Role::Vector);
     if (t.vectors > 1) vector_ = s_.split(columns_, t.vectors, Role::Upcast);
     if (!rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
     const bool by_rows = shares_rows_rather();
@@ -443,7 +444,7 @@ class Contraction {
     const int64_t tiles = row_tiles_ > 1 ? size(s_.range_of(rows_)) : 0;
     if (tiles > row_tiles_) {
       row_blocks_ = rows_;
-      rows_ = s_.split(rows_, pieces(tiles, pieces(tiles, row_tiles_)), Role::Loop);
+      rows_ = s_.split(rows_, ceil_div(tiles, ceil_div(tiles, row_tiles_)), Role::Loop);
     }
     if (!by_rows) share_out(columns_);
     cut_reduce();
@@ -455,15 +456,15 @@ class Contraction {
   // shared out.
   double unevenness(int64_t tiles) const {
     if (tiles < 2 * target_.threads) return HUGE_VAL;
-    return static_cast<double>(pieces(tiles, target_.threads) * target_.threads) /
+    return static_cast<double>(ceil_div(tiles, target_.threads) * target_.threads) /
            static_cast<double>(tiles);
   }
 
   // The axis that parts clearly more evenly, or else the longer one that stays whole in a cache.
   bool shares_rows_rather() const {
     const int64_t m = size(view_.row), n = size(view_.column);
-    const double rows = unevenness(pieces(m, view_.tile.rows)),
-                 columns = unevenness(pieces(n, view_.tile.columns()));
+    const double rows = unevenness(ceil_div(m, view_.tile.rows)),
+                 columns = unevenness(ceil_div(n, view_.tile.columns()));
     if (std::fmax(rows, columns) > 1.05 * std::fmin(rows, columns)) return rows < columns;
     return m > n && row_tiles_ <= 1;
   }
@@ -473,7 +474,7 @@ class Contraction {
     if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
     UOp r = s_.range_of(slot);
     if (!r || size(r) < 2 * target_.threads) return;
-    const int inner = s_.split(slot, pieces(size(r), target_.threads), Role::Loop);
+    const int inner = s_.split(slot, ceil_div(size(r), target_.threads), Role::Loop);
     if (inner < 0) return;
     s_.shared = slot;
     slot = inner;
@@ -485,7 +486,7 @@ class Contraction {
     Sketch trial = s_;
     int outer = block_axis_ ? range_slot(block_axis_) : reduces_[0], inner = -1;
     if (block_depth_) inner = trial.split(outer, block_depth_, Role::Reduce);
-    if ((block_depth_ && inner < 0) || !trial.act({Action::Block, outer})) return;
+    if ((block_depth_ && inner < 0) || !trial.act({Action::Accumulate, outer})) return;
     s_.take(trial);
     block_ = outer;
     std::erase(reduces_, outer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "base/integers.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -10,9 +11,7 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kLineBytes = 64, kMostLines = 32;
-
-bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+constexpr int64_t kMostLines = 32;
 
 std::vector<UOp> in_order(std::vector<UOp> loops) {
   std::ranges::sort(loops, {}, nest_order);
@@ -35,14 +34,14 @@ std::vector<UOp> loops_of_outputs(UOp body) {
 }
 
 // The loops that a fold, or what fills a stage, stands in and those it runs over; none: it stands
-// in a loop that is not the outputs', or comes in blocks.
+// in a loop that is not the outputs', or accumulates.
 std::vector<UOp> loops_of_nest(UOp nest, std::span<const UOp> outputs) {
   std::vector<UOp> loops;
   auto stands_in = [&](UOp r) { return (nest->ranges & slot_bit(r)) != 0; };
   for (UOp r : open_ranges(nest))
     if (is_loop(r) && !std::ranges::count(outputs, r)) return {};
   for (Node* r : closed_ranges(nest))
-    if (range_role(UOp(r)) == Role::Block) return {};
+    if (range_role(UOp(r)) == Role::Accumulate) return {};
   for (size_t n = outputs.size(); n-- > 0;)
     if (!loops.empty() || stands_in(outputs[n])) loops.push_back(outputs[n]);
   for (Node* r : closed_ranges(nest))
@@ -142,8 +141,8 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   const Rounds rounds({loop + 1, nest.end()});
   if (!step || !rounds.count) return refuse(refused, "steps or sizes that are not constant");
   const DType dtype = reads[0]->dtype;
-  const int64_t line = kLineBytes / size_of(dtype), all = rounds.count * line;
-  const int64_t lines = (part.size + all - 1) / all;
+  const int64_t line = kCacheLine / size_of(dtype), all = rounds.count * line;
+  const int64_t lines = ceil_div(part.size, all);
   if (2 * part.size <= all || lines > kMostLines)
     return refuse(refused, text("half a line to ", kMostLines, " for each round, not ",
                                 static_cast<double>(part.size) / static_cast<double>(all)));
@@ -162,7 +161,7 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return with_effect(body, make(Op::End, DType::none, end));
 }
 
-UOp apply_ahead(UOp body, const Action& a, std::string* refused) {
+UOp apply_ahead(UOp body, const Action& a, const Ranges&, std::string* refused) {
   UOp read = only_read(body, a.slot, 0, refused);
   if (!read) return {};
   const int64_t element = size_of(read->dtype);
@@ -170,7 +169,7 @@ UOp apply_ahead(UOp body, const Action& a, std::string* refused) {
   std::vector<UOp> around;
   int64_t vector = 0;
   for (UOp r : open_ranges(place)) {
-    if (range_role(r) != Role::Lane) {
+    if (range_role(r) != Role::Vector) {
       around.push_back(r);
       continue;
     }
@@ -178,8 +177,8 @@ UOp apply_ahead(UOp body, const Action& a, std::string* refused) {
     std::pair<UOp, UOp> first[] = {{r, index(0)}};
     place = substitute(place, first);
   }
-  if (vector < kLineBytes) return refuse(refused, "read by less than lines of memory");
-  if (a.amount < kLineBytes || a.amount % element)
+  if (vector < kCacheLine) return refuse(refused, "read by less than lines of memory");
+  if (a.amount < kCacheLine || a.amount % element)
     return refuse(refused, text("some lines ahead, not ", a.amount, " bytes"));
   UOp at = make(Op::Index, read->dtype, {read->src(0), simplify(place + a.amount / element)});
   around.insert(around.begin(), make(Op::Fetch, DType::none, {at}, Arg::of(int64_t{1})));

@@ -33,8 +33,8 @@ UOp softmax(int64_t count, int64_t size) {
   UOp over_m[] = {r.m}, over_k[] = {r.k};
   UOp weight = unary(Op::Exp, r.read(r.k) - reduce_over(Op::Max, r.read(r.m), over_m));
   int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
-  UOp kept = make(Op::Stage, DType::f32, {weight, r.k, r.k}, Arg::of(intern_arg(ints)));
-  return r.kernel(at(kept, r.j) / reduce_over(Op::Add, weight, over_k));
+  UOp staged = make(Op::Stage, DType::f32, {weight, r.k, r.k}, Arg::of(intern_arg(ints)));
+  return r.kernel(at(staged, r.j) / reduce_over(Op::Add, weight, over_k));
 }
 
 // Two passes: rows by the sums of their squares.
@@ -62,8 +62,8 @@ UOp distances() {
   UOp over_m[] = {r.m}, over_k[] = {r.k};
   UOp below = reduce_over(Op::Max, r.read(r.m), over_m) - r.read(r.k);
   int64_t ints[] = {static_cast<int64_t>(Space::Local), r.size};
-  UOp kept = make(Op::Stage, DType::i32, {below, r.k, r.k}, Arg::of(intern_arg(ints)));
-  return r.kernel(at(kept, r.j) * reduce_over(Op::Add, below, over_k));
+  UOp staged = make(Op::Stage, DType::i32, {below, r.k, r.k}, Arg::of(intern_arg(ints)));
+  return r.kernel(at(staged, r.j) * reduce_over(Op::Add, below, over_k));
 }
 
 std::vector<int32_t> run(UOp body, const Target& target) {
@@ -72,7 +72,7 @@ std::vector<int32_t> run(UOp body, const Target& target) {
   std::vector<int32_t> out(3 * 96, -1), x(3 * 96);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i * 7 % 23) - 9;
   void* buffers[] = {out.data(), x.data()};
-  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.global_extent);
   return out;
 }
 
@@ -134,7 +134,7 @@ TEST_SUITE("actions") {
     CHECK(!is_fetched(softmax(32, 8192)));
     CHECK(!is_fetched(softmax(65536, 256)));
     CHECK(is_fetched(softmax(512, 32768)));
-    CHECK(!is_fetched(softmax(256, 65536)));  // two rows, and one that is kept
+    CHECK(!is_fetched(softmax(256, 65536)));  // two rows, and one that is staged
     CHECK(is_fetched(scaled(256, 65536)));
     target.l2_bytes = 64 << 10;
     CHECK(!is_fetched(softmax(2048, 8192)));
@@ -161,8 +161,9 @@ TEST_SUITE("actions") {
   }
 
   TEST_CASE("every line of the next row is asked for once in a pass, none of another row") {
-    for (const char* list : {"split 2 64 upcast; fetch 1 0 2", "split 3 16 lane; fetch 1 0 3",
-                             "split 1 16 lane; fetch 1 0", "split 1 16 lane; fetch 1 0; thread 0"})
+    for (const char* list :
+         {"split 2 64 upcast; fetch 1 0 2", "split 3 16 vector; fetch 1 0 3",
+          "split 1 16 vector; fetch 1 0", "split 1 16 vector; fetch 1 0; global 0"})
       for (const int64_t size : {512, 520}) {
         Arena arena;
         ArenaScope scope(arena);
@@ -225,13 +226,14 @@ TEST_SUITE("actions") {
     Arena arena;
     ArenaScope scope(arena);
     UOp body = scaled(8, 256, 5);
-    const std::vector<Action> list = parse_actions("split 2 16 lane; split 1 16 lane; fetch 5 0");
+    const std::vector<Action> list =
+        parse_actions("split 2 16 vector; split 1 16 vector; fetch 5 0");
     auto is_near = [&](const char* wanted) {
       const auto all = neighbours(body, list, described());
       return std::ranges::any_of(all, [&](const auto& n) { return to_string(n) == wanted; });
     };
-    CHECK(is_near("split 1 16 lane; fetch 5 0"));
-    CHECK(is_near("split 2 16 lane; split 1 16 lane; fetch 5 0; thread 0"));
+    CHECK(is_near("split 1 16 vector; fetch 5 0"));
+    CHECK(is_near("split 2 16 vector; split 1 16 vector; fetch 5 0; global 0"));
   }
 
   UOp sum_of_rows(const Rows& r, UOp value) {
@@ -263,7 +265,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     const Rows r{4, 512};
     UOp body = sum_of_rows(r, r.read(r.k));
-    UOp ahead = apply_all(body, parse_actions("split 2 16 lane; split 2 4 upcast; ahead 1 4096"));
+    UOp ahead = apply_all(body, parse_actions("split 2 16 vector; split 2 4 upcast; ahead 1 4096"));
     REQUIRE(ahead);
     REQUIRE(fetches(ahead).size() == 1);
     std::vector<int64_t> found = places(fetches(ahead)[0]->src(0)->src(1)), wanted;
@@ -276,7 +278,7 @@ TEST_SUITE("actions") {
     CHECK(!apply(body, parse_actions("ahead 1 4096")[0], &refused));
     CHECK(refused == "read by less than lines of memory");
     CHECK(!apply(body, parse_actions("ahead 2 4096")[0], &refused));
-    body = apply(body, parse_actions("split 2 16 lane")[0]);
+    body = apply(body, parse_actions("split 2 16 vector")[0]);
     CHECK(!apply(body, parse_actions("ahead 1 32")[0], &refused));
     CHECK(refused == "some lines ahead, not 32 bytes");
   }
@@ -289,7 +291,7 @@ TEST_SUITE("actions") {
       REQUIRE(body);
       return lower(body, described()).linear;
     };
-    UOp linear = lowered("split 2 16 lane; fetch 1 0 2");
+    UOp linear = lowered("split 2 16 vector; fetch 1 0 2");
     REQUIRE(fetches(linear).size() == 1);
     std::vector<int> open;
     for (Node* n : linear->src()) {
@@ -298,6 +300,6 @@ TEST_SUITE("actions") {
       if (n->op == Op::Fetch) CHECK(open == std::vector{0, 2});
     }
     // The fold is made for several rows at once, in loops of its own.
-    CHECK(fetches(lowered("split 2 16 upcast; fetch 1 0 2; strip 0 2")).empty());
+    CHECK(fetches(lowered("split 2 16 upcast; fetch 1 0 2; stage_rows 0 2")).empty());
   }
 }

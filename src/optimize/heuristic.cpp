@@ -16,7 +16,7 @@ class Chooser : Sketch {
 
   std::vector<Action> run() {
     merge_ranges();
-    strip_rows();
+    stage_rows();
     find_nests();
     for (int nest = 0; nest < static_cast<int>(nests.size()); ++nest) {
       look_at(nest);
@@ -25,7 +25,7 @@ class Chooser : Sketch {
     look_at(-1);
     choose_loops();
     stream_stores();
-    choose_thread();
+    choose_global();
     for (const Action& a : last) act(a);
     fetch_rows(*this);
     ask_ahead();
@@ -43,9 +43,9 @@ class Chooser : Sketch {
 
   std::span<const int> own_lanes() const { return std::span(lanes_).subspan(earlier_lanes_); }
 
-  // Where rows are kept and something is read for all of them alike, several rows are worked on at
-  // once, as many as the caches hold.
-  void strip_rows() {
+  // Where values are staged and something is read for all of them alike, several rows are worked on
+  // at once, as many as the caches hold.
+  void stage_rows() {
     uint64_t around = ~uint64_t{0};
     int64_t bytes = 0;
     divide_sums();
@@ -61,10 +61,10 @@ class Chooser : Sketch {
       return a.nest && a.memory->is(Op::Param) && !a.depends_on(row) &&
              std::popcount(a.moved_by & ~around) > 1;
     });
-    const int64_t rows = strip_height(size(row), target.l2_bytes / 2 / bytes);
+    const int64_t rows = rows_at_once(size(row), target.l2_bytes / 2 / bytes);
     if (!reused || rows < 2) return;
     act({Action::Bound, range_slot(row)});
-    act({Action::Strip, range_slot(row), rows});
+    act({Action::StageRows, range_slot(row), rows});
   }
 
   void divide_sums() {
@@ -72,17 +72,17 @@ class Chooser : Sketch {
   }
 
   // About as many rows as may be, best in even parts and of whole register tiles.
-  static int64_t strip_height(int64_t rows, int64_t most) {
+  static int64_t rows_at_once(int64_t rows, int64_t most) {
     if (most < 2) return 0;
     most = std::min(rows, most);
     for (int64_t n = most; n > most / 2; --n)
       if (rows % n == 0 && n % 4 == 0) return n;
-    const int64_t part = pieces(rows, pieces(rows, most));
-    return (part + 3) / 4 * 4;
+    const int64_t part = ceil_div(rows, ceil_div(rows, most));
+    return round_up(part, 4);
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
-  static constexpr int64_t kLine = 64, kPage = 4096;  // bytes of memory
+  static constexpr int64_t kPage = 4096;  // bytes of memory
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
   bool sweeps_ = false;       // rows are added to all outputs
@@ -140,7 +140,7 @@ class Chooser : Sketch {
   // Elements per vector step when an axis of n is cut into vectors of `width`; gated ones cost
   // more.
   static double lane_speed(int64_t n, int64_t width) {
-    double steps = static_cast<double>(pieces(n, width));
+    double steps = static_cast<double>(ceil_div(n, width));
     return static_cast<double>(n) / steps * (n % width ? 0.6 : 1.0);
   }
 
@@ -160,7 +160,7 @@ class Chooser : Sketch {
           const Role role = list == &outputs ? Role::Upcast : Role::Unroll;
           Sketch trial = *this;
           if (width < 4 || trial.split(range_slot(pair), 2, role) < 0) continue;
-          const int lane = trial.split(range_slot(r), width, Role::Lane);
+          const int lane = trial.split(range_slot(r), width, Role::Vector);
           if (lane < 0) continue;
           take(trial);
           lanes_.push_back(lane);
@@ -194,7 +194,7 @@ class Chooser : Sketch {
       }
     if (!best) return false;
     lanes_.push_back(next_slot());
-    return act({Action::Split, range_slot(best), width, Role::Lane});
+    return act({Action::Split, range_slot(best), width, Role::Vector});
   }
 
   int64_t largest_factor(int64_t n, std::initializer_list<int64_t> wanted) const {
@@ -222,7 +222,7 @@ class Chooser : Sketch {
     if (!across || width < 4 || size(stored) < width) return false;
     const int rows = range_slot(stored), columns = range_slot(read);
     Sketch trial = *this;
-    if (trial.split(rows, width, Role::Lane) < 0 || trial.split(columns, width, Role::Upcast) < 0)
+    if (trial.split(rows, width, Role::Vector) < 0 || trial.split(columns, width, Role::Upcast) < 0)
       return false;
     // Few rows of what is read at a time, a long piece of each.
     const int64_t squares = size(read) / width, piece = kPiece / width;
@@ -268,7 +268,7 @@ class Chooser : Sketch {
     const UOp position = split_gate(end->src(0)->src(0)->src(1)).idx;
     auto from_inside = [](UOp r) {
       const Role role = range_role(r);
-      return std::pair(role == Role::Lane ? 0 : role == Role::Loop ? 2 : 1, -range_slot(r));
+      return std::pair(role == Role::Vector ? 0 : role == Role::Loop ? 2 : 1, -range_slot(r));
     };
     std::vector<UOp> ranges(end->src().begin() + 1, end->src().end());
     std::ranges::sort(ranges, {}, from_inside);
@@ -279,8 +279,8 @@ class Chooser : Sketch {
     size_t next = 0;
     for (; next < ranges.size() && step(ranges[next]) == bytes; ++next) bytes *= size(ranges[next]);
     const std::span rest = std::span(ranges).subspan(next);
-    return rest.empty() || (bytes % kLine == 0 && std::ranges::all_of(rest, [&](UOp r) {
-                              return step(r) % kLine == 0;
+    return rest.empty() || (bytes % kCacheLine == 0 && std::ranges::all_of(rest, [&](UOp r) {
+                              return step(r) % kCacheLine == 0;
                             }));
   }
 
@@ -306,7 +306,7 @@ class Chooser : Sketch {
     const int slot = range_slot(parts);
     const int rows = parted ? range_slot(k) : trial.split(slot, size(k) / streams, Role::Reduce);
     if (rows < 0 || trial.split(slot, streams, Role::Unroll) < 0 ||
-        !trial.act({Action::Block, rows}))
+        !trial.act({Action::Accumulate, rows}))
       return false;
     std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
@@ -316,8 +316,8 @@ class Chooser : Sketch {
   }
 
   // A sum for each channel of a batch of pictures, (n, c, k) over n and k. Short pieces of memory
-  // that lie far apart come slowly, so the sums of all channels are kept, and memory is read as it
-  // lies. Nothing that changes a sum depends on threads.
+  // that lie far apart come slowly, so the sums of all channels are staged, and memory is read as
+  // it lies. Nothing that changes a sum depends on threads.
   bool fold_as_memory_lies() {
     if (focus >= 0 || !nests.empty() || !sum || sum->ints(0) != static_cast<int64_t>(Op::Add))
       return false;
@@ -338,25 +338,26 @@ class Chooser : Sketch {
     const int64_t lanes = target.vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
     if (bytes <= 4 * target.l2_bytes || piece >= kPage) return false;
     if (size(k) % lanes || vectors < 4 || size(c) < 2) return false;
-    const int64_t share = std::max<int64_t>(2, pieces(size(c), target.threads));
-    return (share < size(c) && keep_channels(c, n, k, share)) || keep_channels(c, n, k, size(c));
+    const int64_t share = std::max<int64_t>(2, ceil_div(size(c), target.threads));
+    return (share < size(c) && stage_channels(c, n, k, share)) || stage_channels(c, n, k, size(c));
   }
 
-  bool keep_channels(UOp c, UOp n, UOp k, int64_t share) {
+  bool stage_channels(UOp c, UOp n, UOp k, int64_t share) {
     Sketch trial = *this;
     const int64_t lanes = target.vector_bytes / size_of(sum->dtype);
     const int rows = range_slot(n), along = range_slot(k);
-    int kept = range_slot(c);
+    int staged = range_slot(c);
     if (share < size(c)) {
-      trial.shared = kept;
-      kept = trial.split(kept, share, Role::Loop);
+      trial.shared = staged;
+      staged = trial.split(staged, share, Role::Loop);
     }
     const int copies = trial.next_slot();
-    if (kept < 0 || !trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {kept}})) return false;
-    if (trial.split(along, lanes, Role::Lane) < 0) return false;
+    if (staged < 0 || !trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {staged}}))
+      return false;
+    if (trial.split(along, lanes, Role::Vector) < 0) return false;
     if (const int64_t f = largest_factor(size(k) / lanes, {4, 5, 6, 3, 2}); f > 1)
       trial.split(along, f, Role::Upcast);
-    if (!trial.act({Action::Block, rows}) ||
+    if (!trial.act({Action::Accumulate, rows}) ||
         !trial.act({Action::Order, rows, 0, Role::Loop, {copies}}))
       return false;
     take(trial);
@@ -367,7 +368,7 @@ class Chooser : Sketch {
   // of a row on its way. Threads that wait for memory together do so less with a line of each row.
   int64_t vectors_of_step(int64_t streams, bool threaded) const {
     if (looks_for_nans(sum)) return std::min<int64_t>(target.vector_registers / 2 / streams, 8);
-    return threaded ? std::max<int64_t>(1, kLine / target.vector_bytes) : 8;
+    return threaded ? std::max<int64_t>(1, kCacheLine / target.vector_bytes) : 8;
   }
 
   // Of the largest of values: in two of them at once, which stay in registers so long.
@@ -472,13 +473,13 @@ class Chooser : Sketch {
     return {};
   }
 
-  void choose_thread() {
+  void choose_global() {
     if (target.threads < 2) return;
     double work = 1;
     for (UOp n : toposort(body))
       if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
     if (work < 32768) return;
-    if (shared >= 0 && act({Action::Thread, shared, 0, Role::Loop})) return;
+    if (shared >= 0 && act({Action::Global, shared, 0, Role::Loop})) return;
     if (sweeps_ && thread_chunks(target.threads)) return;
     UOp best;
     for (UOp r : outputs)
@@ -487,7 +488,7 @@ class Chooser : Sketch {
         best = !best || size(r) > size(best) ? r : best;
         if (size(best) >= most_chunks()) break;
       }
-    if (best) act({Action::Thread, range_slot(best), 0, Role::Loop});
+    if (best) act({Action::Global, range_slot(best), 0, Role::Loop});
     else thread_chunks(most_chunks());
   }
 
@@ -509,7 +510,7 @@ class Chooser : Sketch {
       if (chunks < target.threads || repeats_stages(r, true)) continue;
       Sketch trial = *this;
       if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
-          !trial.act({Action::Thread, range_slot(r), 0, Role::Loop}))
+          !trial.act({Action::Global, range_slot(r), 0, Role::Loop}))
         continue;
       take(trial);
       return true;

@@ -45,7 +45,7 @@ TEST_SUITE("actions") {
     Target target;
     target.vector_bytes = 32;
     CHECK(to_string(choose_actions(row_sums_added(), target)) ==
-          "split 1 8 lane; split 2 8 lane; split 2 4 upcast");
+          "split 1 8 vector; split 2 8 vector; split 2 4 upcast");
   }
 
   // Rows of 4096, of which no cache holds much.
@@ -75,15 +75,17 @@ TEST_SUITE("actions") {
     target.vector_bytes = 64;
     target.vector_registers = 32;
     CHECK(to_string(choose_actions(large_fold(Op::Add, true), target)) ==
-          "split 1 16 lane; split 0 512 loop; split 0 4 upcast");
-    CHECK(to_string(choose_actions(large_fold(Op::Add, false), target)) ==
-          "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
-          "order 4 0");
+          "split 1 16 vector; split 0 512 loop; split 0 4 upcast");
+    CHECK(
+        to_string(choose_actions(large_fold(Op::Add, false), target)) ==
+        "split 0 16 vector; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; accumulate 4; "
+        "order 4 0");
     // One part for each thread: rows stay long.
     target.threads = 2;
-    CHECK(to_string(choose_actions(large_fold(Op::Add, false), target)) ==
-          "split 0 16 lane; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; block 4; "
-          "order 4 0; split 4 16 loop; order 4 6; thread 4");
+    CHECK(
+        to_string(choose_actions(large_fold(Op::Add, false), target)) ==
+        "split 0 16 vector; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; accumulate 4; "
+        "order 4 0; split 4 16 loop; order 4 6; global 4");
   }
 
   // c[s, i, j] = sum over k of a[s, i, k] * b[s, k, j]
@@ -104,7 +106,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     Target target = avx512();
     target.l2_bytes = 1 << 20;
-    const std::string tile = "split 1 4 upcast; split 2 16 lane; split 2 4 upcast";
+    const std::string tile = "split 1 4 upcast; split 2 16 vector; split 2 4 upcast";
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile);
     // Too much to be read again for every few rows.
     target.l2_bytes = 64 << 10;
@@ -115,14 +117,14 @@ TEST_SUITE("actions") {
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile + "; fetch 2 0");
     target.threads = 2;
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) ==
-          tile + "; thread 0; fetch 2 0");
+          tile + "; global 0; fetch 2 0");
   }
 
   TEST_CASE("all that the next position of a loop reads is fetched, each line once") {
     Arena arena;
     ArenaScope scope(arena);
     std::vector<Action> list =
-        parse_actions("split 1 4 upcast; split 2 16 lane; split 2 4 upcast; fetch 2 0");
+        parse_actions("split 1 4 upcast; split 2 16 vector; split 2 4 upcast; fetch 2 0");
     UOp fetch, body = apply_all(batched_matmul(128, 64, 128), list);
     REQUIRE(body);
     for (UOp n : toposort(body))
@@ -161,12 +163,12 @@ TEST_SUITE("actions") {
     UOp end = make(Op::End, DType::none,
                    {make(Op::Store, DType::none, {place, sum}), part, column});
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
-    const std::string lane = "order 3 2; split 1 16 lane", upcast = "; split 1 8 upcast",
-                      block = "; split 2 4 unroll; block 3; order 3 1";
+    const std::string lane = "order 3 2; split 1 16 vector", upcast = "; split 1 8 upcast",
+                      block = "; split 2 4 unroll; accumulate 3; order 3 1";
     CHECK(to_string(choose_actions(body, target)) == lane + upcast + block);
     // A line of each row in turn.
     target.threads = 2;
-    CHECK(to_string(choose_actions(body, target)) == lane + block + "; thread 0");
+    CHECK(to_string(choose_actions(body, target)) == lane + block + "; global 0");
   }
 
   TEST_CASE("sums of channels are folded as memory lies") {
@@ -183,16 +185,18 @@ TEST_SUITE("actions") {
       UOp body = kernel(at(param(0, DType::f32, 32), c), sum + sum, {c});
       return to_string(choose_actions(body, target));
     };
-    const std::string inside = "split 2 16 lane; split 2 5 upcast; block 1; order 1 ";
+    const std::string inside = "split 2 16 vector; split 2 5 upcast; accumulate 1; order 1 ";
     CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3");
-    auto is_other = [](const std::string& list) { return list.find("block") == std::string::npos; };
+    auto is_other = [](const std::string& list) {
+      return list.find("accumulate") == std::string::npos;
+    };
     CHECK(is_other(chosen(512, 400, false)));  // a channel lies together
     CHECK(is_other(chosen(512, 4096)));        // long pieces come fast
     CHECK(is_other(chosen(16, 400)));          // near
     target.threads = 2;
-    CHECK(chosen(512, 400) == "split 0 16 loop; stage sum 3; " + inside + "4; thread 0");
+    CHECK(chosen(512, 400) == "split 0 16 loop; stage sum 3; " + inside + "4; global 0");
     target.threads = 3;  // does not divide: sums are made in the same order all the same
-    CHECK(chosen(512, 400) == "split 0 11 loop; stage sum 3; " + inside + "4; thread 0");
+    CHECK(chosen(512, 400) == "split 0 11 loop; stage sum 3; " + inside + "4; global 0");
   }
 
   TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {
@@ -218,12 +222,12 @@ TEST_SUITE("actions") {
     target.threads = 2;
     const Program shared = lower(optimize(body, target), target);
     CHECK(executed(shared) < 1.01 * alone);
-    CHECK(shared.thread_extent == 8);
+    CHECK(shared.global_extent == 8);
     // What is packed at a time lies in L1, however large the next cache is.
     for (int64_t megabytes : {1, 2, 4}) {
       target.l2_bytes = megabytes << 20;
       CAPTURE(megabytes);
-      CHECK(to_string(choose_actions(body, target)).find("block") != std::string::npos);
+      CHECK(to_string(choose_actions(body, target)).find("accumulate") != std::string::npos);
     }
   }
 
@@ -236,7 +240,7 @@ TEST_SUITE("actions") {
       const double alone = executed(lower(optimize(matmul_body(n, n, n), target), target));
       target.threads = 2;
       Program shared = lower(optimize(matmul_body(n, n, n), target), target);
-      CHECK(shared.thread_extent == 2);
+      CHECK(shared.global_extent == 2);
       CHECK(executed(shared) < 1.1 * alone);
     }
   }
@@ -250,9 +254,9 @@ TEST_SUITE("actions") {
       const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target));
       return actions.substr(actions.rfind("thread"));
     };
-    CHECK(threaded(1000, 333, 777) == "thread 0");  // 125 tiles of rows, 7 of columns
-    CHECK(threaded(104, 1920, 512) == "thread 1");  // 13 and 40
-    CHECK(threaded(512, 512, 512) == "thread 0");   // 64 and 11
+    CHECK(threaded(1000, 333, 777) == "global 0");  // 125 tiles of rows, 7 of columns
+    CHECK(threaded(104, 1920, 512) == "global 1");  // 13 and 40
+    CHECK(threaded(512, 512, 512) == "global 0");   // 64 and 11
     // Blocks of rows part the share of a thread evenly too.
     target.l2_bytes = 1 << 20;
     target.threads = 1;
@@ -261,7 +265,7 @@ TEST_SUITE("actions") {
     CHECK(executed(lower(optimize(matmul_body(1096, 1000, 1024), target), target)) < 1.1 * alone);
   }
 
-  TEST_CASE("threads repeat no sum that is kept in memory, and packing a few times") {
+  TEST_CASE("threads repeat no staged sum, and packing a few times") {
     Arena arena;
     ArenaScope scope(arena);
     Target target = avx512();
@@ -285,7 +289,7 @@ TEST_SUITE("actions") {
     target.threads = 2;
     const Program shared = lower(optimize(body, target), target);
     CHECK(executed(shared) < 1.1 * alone);
-    CHECK(shared.threaded);
+    CHECK(shared.has_global);
   }
 
   // A convolution of x(64, 32, 12, 12) with w(32, 32, 3, 3); of its sums `more` is stored too.

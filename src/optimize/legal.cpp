@@ -9,20 +9,20 @@ namespace mote {
 
 namespace {
 
-// A Reduce whose sums wait in memory between blocks, and one of those that take its result.
-struct Blocked {
+// A Reduce whose sums wait in memory between rounds, and one of those that take its result.
+struct Accumulated {
   UOp reduce, user;
 };
 
 struct Facts {
   UOp body;
   std::vector<UOp> order;
-  std::vector<Blocked> blocked;
+  std::vector<Accumulated> accumulated;
 
   explicit Facts(UOp root) : body(root), order(toposort(root)) {
     for (UOp n : order)
       for (Node* s : n->src())
-        if (!blocks_of(UOp(s)).empty()) blocked.push_back({UOp(s), n});
+        if (!accumulated_ranges(UOp(s)).empty()) accumulated.push_back({UOp(s), n});
   }
 };
 
@@ -38,10 +38,10 @@ bool shares_slots(const Facts& f) {
 
 bool has_misplaced_loop(const Facts& f) { return misplaced_loop(f.body).get() != nullptr; }
 
-bool has_lanes_twice(const Facts& f) { return value_of_two_lanes(f.body).get() != nullptr; }
+bool has_two_vectors(const Facts& f) { return value_of_two_vectors(f.body).get() != nullptr; }
 
 // All positions of a tile would share the memory.
-bool keeps_in_tiles(const Facts& f) {
+bool stages_in_tiles(const Facts& f) {
   uint64_t tiles = 0;
   for (UOp n : f.order)
     if (n->is(Op::Range) && is_tile(range_role(n))) tiles |= slot_bit(n);
@@ -49,21 +49,22 @@ bool keeps_in_tiles(const Facts& f) {
                              [&](UOp n) { return n->is(Op::Stage) && (n->ranges & tiles); });
 }
 
-bool any_blocked(const Facts& f, bool (*breaks)(UOp reduce, UOp user)) {
-  return std::ranges::any_of(f.blocked, [&](const Blocked& b) { return breaks(b.reduce, b.user); });
+bool any_accumulated(const Facts& f, bool (*breaks)(UOp reduce, UOp user)) {
+  return std::ranges::any_of(f.accumulated,
+                             [&](const Accumulated& b) { return breaks(b.reduce, b.user); });
 }
 
-bool keeps_over_blocks(const Facts& f) {
+bool stages_over_accumulated(const Facts& f) {
   return std::ranges::any_of(f.order, [](UOp n) {
     return n->is(Op::Stage) && std::ranges::any_of(closed_ranges(n), [](Node* r) {
-             return range_role(UOp(r)) == Role::Block;
+             return range_role(UOp(r)) == Role::Accumulate;
            });
   });
 }
 
 bool uses_unfinished_sums(const Facts& f) {
   std::vector<UOp> sums;
-  for (const Blocked& b : f.blocked) {
+  for (const Accumulated& b : f.accumulated) {
     const bool stored = (b.user->is(Op::Stage) && b.user->src(0) == b.reduce) ||
                         (b.user->is(Op::Store) && b.user->src(1) == b.reduce);
     if (!stored || std::ranges::count(sums, b.reduce)) return true;
@@ -72,29 +73,29 @@ bool uses_unfinished_sums(const Facts& f) {
   return false;
 }
 
-bool blocks_of_several_outputs(const Facts& f) {
+bool accumulates_beside_outputs(const Facts& f) {
   const auto stores = std::ranges::count_if(f.order, [](UOp n) { return n->is(Op::Store); });
-  return stores > 1 && any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store); });
+  return stores > 1 && any_accumulated(f, [](UOp, UOp user) { return user->is(Op::Store); });
 }
 
 bool reads_unfinished_output(const Facts& f) {
-  return std::ranges::any_of(f.blocked, [&](const Blocked& b) {
+  return std::ranges::any_of(f.accumulated, [&](const Accumulated& b) {
     return b.user->is(Op::Store) && is_read(f.order, b.user->src(0)->src(0));
   });
 }
 
 bool rounds_sums(const Facts& f) {
-  return any_blocked(f, [](UOp reduce, UOp) {
+  return any_accumulated(f, [](UOp reduce, UOp) {
     return is_float(reduce->dtype) && row(reduce->dtype).bits < 32;
   });
 }
 
 bool streams_unfinished_sums(const Facts& f) {
-  return any_blocked(f, [](UOp, UOp user) { return user->is(Op::Store) && user->arg.i; });
+  return any_accumulated(f, [](UOp, UOp user) { return user->is(Op::Store) && user->arg.i; });
 }
 
 // The factors of a product that is written out, all at once, stand in one place of memory.
-bool multiplies_kept(UOp n) {
+bool multiplies_staged(UOp n) {
   if (!n->is(Op::Reduce) || n->ints(0) != static_cast<int64_t>(Op::Mul)) return false;
   uint64_t over = 0;
   for (Node* r : closed_ranges(n)) over |= slot_bit(UOp(r));
@@ -108,16 +109,16 @@ struct Law {
 };
 
 constexpr Law laws[] = {
-    {"a loop would run differently in a copy of its nest", shares_slots             },
-    {"the extent of a loop depends on one inside it",      has_misplaced_loop       },
-    {"some value has lanes twice",                         has_lanes_twice          },
-    {"something is kept for each position of a tile",      keeps_in_tiles           },
-    {"something is kept over blocks",                      keeps_over_blocks        },
-    {"a sum in blocks is not what is stored",              uses_unfinished_sums     },
-    {"a sum in blocks beside other outputs",               blocks_of_several_outputs},
-    {"a sum in blocks is stored where the kernel reads",   reads_unfinished_output  },
-    {"a sum in blocks would be rounded",                   rounds_sums              },
-    {"a sum in blocks is stored past the caches",          streams_unfinished_sums  },
+    {"a loop would run differently in a copy of its nest",  shares_slots              },
+    {"the extent of a loop depends on one inside it",       has_misplaced_loop        },
+    {"some value has two axes of vectors",                  has_two_vectors           },
+    {"something is staged for each position of a tile",     stages_in_tiles           },
+    {"something is staged over a loop that accumulates",    stages_over_accumulated   },
+    {"an accumulated sum is not what is stored",            uses_unfinished_sums      },
+    {"an accumulated sum beside other outputs",             accumulates_beside_outputs},
+    {"an accumulated sum is stored where the kernel reads", reads_unfinished_output   },
+    {"an accumulated sum would be rounded",                 rounds_sums               },
+    {"an accumulated sum is stored past the caches",        streams_unfinished_sums   },
 };
 
 }  // namespace
@@ -142,7 +143,7 @@ bool runs_on(UOp body, const Target& target) {
   for (UOp n : toposort(body)) {
     memories += n->is(Op::Param) || n->is(Op::Stage);
     if (target.has(n->dtype)) continue;
-    if (!blocks_of(n).empty() || multiplies_kept(n)) return false;
+    if (!accumulated_ranges(n).empty() || multiplies_staged(n)) return false;
   }
   return memories <= target.max_buffers;
 }

@@ -24,13 +24,13 @@ const Case cases[] = {
     {window, "skip 2; split 1 2 reduce", "the extent of a loop depends on one inside it"},
     {window, "skip 2; merge 1 2", "its extent depends on other loops"},
     {whole_window, "stage 2 1+2; bound 0; stage 2 3; order 4 0; stage 1 1"},
-    {whole_window, "bound 0; stage 2 2; strip 0 4"},
+    {whole_window, "bound 0; stage 2 2; stage_rows 0 4"},
     {sum_of_all, "stage 1 2+0; split 3 28 loop; split 1 4 reduce; merge 1 5; skip 2"},
     {sum_of_all,
      "stage 1 2+0; stage 1 3; stage 1 4; split 4 28 upcast; split 1 4 reduce; merge 1 7; skip 2"},
-    {product_of_ones, "split 0 2 lane; split 0 2 lane", "some value has lanes twice"},
-    {first_of_equal, "strip 0 8"},
-    {first_of_equal, "strip 0 4; split 0 2 loop"},
+    {product_of_ones, "split 0 2 vector; split 0 2 vector", "some value has two axes of vectors"},
+    {first_of_equal, "stage_rows 0 8"},
+    {first_of_equal, "stage_rows 0 4; split 0 2 loop"},
     {gated_by_a_sum, "skip 2", "the gate is a result of folds"},
     {some_of_three, "skip 2; order 3 1", "the extent of a loop depends on one inside it"},
     {some_of_three, "skip 2; order 2 1", "the extent of a loop depends on one inside it"},
@@ -41,12 +41,15 @@ const Case cases[] = {
     {early_sum_used_twice, "skip 3; stage 2 0"},
     {later_sum_used_twice, "skip 3; stage 2 0",
      "a loop would run differently in a copy of its nest"},
-    {early_sum_used_twice, "block 2", "a sum in blocks is not what is stored"},
-    {first_of_equal, "block 1", "something is kept over blocks"},
-    {two_outputs, "block 1", "a sum in blocks beside other outputs"},
-    {in_place, "split 1 4 reduce; block 1", "a sum in blocks is stored where the kernel reads"},
-    {product, "split 2 2 reduce; stream 0; block 2", "a sum in blocks is stored past the caches"},
-    {product, "split 2 2 reduce; block 2; stream 0", "a sum in blocks is stored past the caches"},
+    {early_sum_used_twice, "accumulate 2", "an accumulated sum is not what is stored"},
+    {first_of_equal, "accumulate 1", "something is staged over a loop that accumulates"},
+    {two_outputs, "accumulate 1", "an accumulated sum beside other outputs"},
+    {in_place, "split 1 4 reduce; accumulate 1",
+     "an accumulated sum is stored where the kernel reads"},
+    {product, "split 2 2 reduce; stream 0; accumulate 2",
+     "an accumulated sum is stored past the caches"},
+    {product, "split 2 2 reduce; accumulate 2; stream 0",
+     "an accumulated sum is stored past the caches"},
 };
 
 }  // namespace
@@ -93,7 +96,7 @@ TEST_CASE("actions: drawn lists keep the values of small kernels") {
 }
 
 // A sum of words or of another float is put together from several: none of them is what is stored.
-TEST_CASE("actions: sums that are rounded or made of parts do not wait between blocks") {
+TEST_CASE("actions: sums that are rounded or made of parts are not accumulated in memory") {
   Target target;
   target.l1_bytes = 1 << 10;
   target.l2_bytes = 4 << 10;
@@ -103,22 +106,22 @@ TEST_CASE("actions: sums that are rounded or made of parts do not wait between b
   Arena arena;
   ArenaScope scope(arena);
   std::string refused;
-  CHECK(!apply(product(DType::f16, 5), parse_actions("block 2")[0], &refused));
-  CHECK(refused == "a sum in blocks would be rounded");
+  CHECK(!apply(product(DType::f16, 5), parse_actions("accumulate 2")[0], &refused));
+  CHECK(refused == "an accumulated sum would be rounded");
   for (DType d : {DType::i64, DType::f64}) {
     UOp body = product(d, 40);
-    UOp blocked = apply_all(body, parse_actions("split 2 8 reduce; block 2"));
-    REQUIRE(blocked);
-    CHECK(runs_on(blocked, target));
-    CHECK(!runs_on(blocked, without));
+    UOp accumulated = apply_all(body, parse_actions("split 2 8 reduce; accumulate 2"));
+    REQUIRE(accumulated);
+    CHECK(runs_on(accumulated, target));
+    CHECK(!runs_on(accumulated, without));
     lower(apply_all(body, choose_actions(body, without)), without);
     for (uint64_t seed = 0; seed < 20; ++seed)
       lower(apply_all(body, draw_actions(body, without, seed, 8)), without);
   }
 }
 
-// A product in words is written out, so nothing may be kept for each of its factors.
-TEST_CASE("actions: factors of a product in words are not kept") {
+// A product in words is written out, so nothing may be staged for each of its factors.
+TEST_CASE("actions: factors of a product in words are not staged") {
   Arena arena;
   ArenaScope scope(arena);
   Target target, without;
@@ -130,15 +133,15 @@ TEST_CASE("actions: factors of a product in words are not kept") {
   UOp store = make(Op::Store, DType::none, {place, reduce_over(Op::Mul, read, over)});
   UOp body = make(Op::Sink, DType::none, {make(Op::End, DType::none, {store, i})},
                   Arg::of(intern_arg({})));
-  for (const auto& [list, kept_for_each] : {std::pair("stage 1 0", true), {"stage 1 1 0", false}}) {
-    UOp kept = apply_all(body, parse_actions(list));
-    REQUIRE(kept);
-    CHECK(runs_on(kept, target));
-    CHECK(runs_on(kept, without) == !kept_for_each);
+  for (const auto& [list, for_each] : {std::pair("stage 1 0", true), {"stage 1 1 0", false}}) {
+    UOp staged = apply_all(body, parse_actions(list));
+    REQUIRE(staged);
+    CHECK(runs_on(staged, target));
+    CHECK(runs_on(staged, without) == !for_each);
   }
 }
 
-TEST_CASE("actions: no list is drawn that keeps more memories than a kernel may have") {
+TEST_CASE("actions: no list is drawn that stages more memories than a kernel may have") {
   Arena arena;
   ArenaScope scope(arena);
   Target target;

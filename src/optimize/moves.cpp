@@ -31,7 +31,7 @@ class Candidates {
       for (UOp b : ranges_.all)
         if (range_slot(a) < range_slot(b)) add_of_pair(a, b);
     add_of_memory();
-    add_of_kept_rows();
+    add_of_stages();
     return std::move(out_);
   }
 
@@ -50,13 +50,14 @@ class Candidates {
       if (amount > kLargestTile) return;
       out_.push_back({Action::Split, slot, amount, Role::Upcast});
       if (reduces) out_.push_back({Action::Split, slot, amount, Role::Unroll});
-      if (amount <= target_.vector_bytes) out_.push_back({Action::Split, slot, amount, Role::Lane});
+      if (amount <= target_.vector_bytes)
+        out_.push_back({Action::Split, slot, amount, Role::Vector});
     };
     for (int64_t amount : kCuts)
       if (amount <= most) splits(amount);
     if (most > 2 && std::ranges::find(kCuts, most) == std::end(kCuts)) splits(most);
-    if (!reduces) out_.push_back({Action::Thread, slot});
-    if (reduces) out_.push_back({Action::Block, slot});
+    if (!reduces) out_.push_back({Action::Global, slot});
+    if (reduces) out_.push_back({Action::Accumulate, slot});
     if (reduces) out_.push_back({Action::Skip, slot});
   }
 
@@ -69,7 +70,7 @@ class Candidates {
       out_.push_back({Action::Order, range_slot(b), 0, Role::Loop, {range_slot(a)}});
   }
 
-  void add_of_kept_rows() {
+  void add_of_stages() {
     const std::vector<UOp> order = toposort(body_);
     if (std::ranges::none_of(order, [](UOp n) { return n->is(Op::Stage); })) return;
     for (UOp r : ranges_.all) {
@@ -78,7 +79,7 @@ class Candidates {
       if (range_role(r) != Role::Loop) continue;
       out_.push_back({Action::Bound, slot});
       for (int64_t amount : kCuts)
-        if (amount <= r->src(0)->hi) out_.push_back({Action::Strip, slot, amount});
+        if (amount <= r->src(0)->hi) out_.push_back({Action::StageRows, slot, amount});
     }
   }
 
@@ -189,7 +190,7 @@ class Neighbours {
 
   static std::vector<int64_t> other_cuts(const Action& a, double factor) {
     std::vector<int64_t> out;
-    if (a.kind != Action::Split && a.kind != Action::Strip) return out;
+    if (!row(a.kind).has(Cut)) return out;
     for (int64_t c : kCuts) {
       const double ratio = static_cast<double>(c) / static_cast<double>(a.amount);
       if (c != a.amount && ratio <= factor && ratio * factor >= 1) out.push_back(c);
@@ -223,11 +224,8 @@ class Neighbours {
         gone |= slot >= lo && slot < hi;
         if (slot >= hi) slot -= hi - lo;
       };
-      const bool of_memory =
-          a.kind == Action::Stage || a.kind == Action::Stream || a.kind == Action::Fetch ||
-          a.kind == Action::Ahead;
-      if (!of_memory) move(a.slot);
-      if (a.kind == Action::Merge || a.kind == Action::Fetch) move(a.amount);
+      if (row(a.kind).has(OfRange)) move(a.slot);
+      if (row(a.kind).has(SecondRange)) move(a.amount);
       for (int& slot : a.over) {
         int plain = slot < 0 ? ~slot : slot;  // joined to the one before, or not
         move(plain);
@@ -268,12 +266,12 @@ namespace {
 class Steps {
  public:
   Steps(UOp body, std::span<const UOp> order) : all_(Ranges(body).all) {
-    uint64_t blocks = 0;
+    uint64_t accumulated = 0;
     for (UOp r : all_)
-      if (range_role(r) == Role::Block) blocks |= slot_bit(r);
+      if (range_role(r) == Role::Accumulate) accumulated |= slot_bit(r);
     for (UOp n : order) {
       if (!n->is(Op::Stage) && !n->is(Op::Reduce) && !n->is(Op::End)) continue;
-      uint64_t closed = n->is(Op::End) ? blocks : 0;
+      uint64_t closed = n->is(Op::End) ? accumulated : 0;
       for (Node* s : n->src())
         if (s->op == Op::Range) closed |= slot_bit(UOp(s));
       nests_.push_back({closed, n->ranges});

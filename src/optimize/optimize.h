@@ -3,16 +3,16 @@
 // Takes a kernel body as schedule/ gives it, in the current arena, and gives the same kernel with
 // other loops. An action replaces a range by expressions of new ranges (split: r = outer*n + inner)
 // or changes its role or place; every action is legal or refused with a reason, and prints as text
-// that parses back. The order of loops is the order of slots, a Thread range outermost. What must
+// that parses back. The order of loops is the order of slots, a Global range outermost. What must
 // hold whatever actions came before is said in legal.cpp, and held against what each of them gives.
 //
 //   split 2 8 upcast     the range of slot 2 becomes outer*8 + inner, inner a tile axis
 //   merge 1 2            the ranges of slots 1 and 2 become one where no position needs / or % more
 //   order 3 1 2          of these loops the range of slot 3 stands outermost, that of 2 innermost:
 //                        they exchange their slots
-//   thread 0             slot 0 is shared out to threads and stands outermost
-//   block 2              the reduce range of slot 2 becomes a loop among those of the output, which
-//                        holds the sums between its blocks; `order` gives it its place
+//   global 0             slot 0 is shared out to workers and stands outermost
+//   accumulate 2         the reduce range of slot 2 becomes a loop among those of the output, which
+//                        holds the sums between its rounds; `order` gives it its place
 //   skip 6               reduce range of slot 6 is empty where the gate of what it folds is false
 //   stream 0             stores to Param 0 go past the caches
 //   fetch 1 0            what the next position of slot 0 reads of Param 1, one stretch of memory,
@@ -21,18 +21,18 @@
 //   fetch 1 0 2          the same, in each round of the fold over slot 2
 //   ahead 1 4096         what is read of Param 1 is asked for so many bytes before it is its turn
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
-//                        kept in local memory over copies of the ranges of slots 5 and 3, row-major
+//                        held in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
 //   stage 1 2+4 5        ranges joined by + are one axis: the stretch of memory over which they
 //                        move the read together, as an output's and a window's do
 //   stage sum 3 1        the same of the result of the kernel's only reduce
-//   bound 1              loops over rows that are kept for slot 1 end where a mask hides the rest
+//   bound 1              loops over rows that are staged for slot 1 end where a mask hides the rest
 //   divide 3             the sum over slot 3 is divided, not each of the weights in it, where these
 //                        are a row of exponentials divided by their sum
-//   strip 1 48           slot 1 becomes outer*48 + inner, and what is kept or folded for each of
-//                        its positions is kept for all of inner, each in a nest of its own
-// Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), lane (where no
-// value gets two of them).
+//   stage_rows 1 48      slot 1 becomes outer*48 + inner, and what is staged or folded for each of
+//                        its positions is staged for all of inner, each in a nest of its own
+// Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), vector (where
+// no value gets two of them).
 #pragma once
 #include <string>
 #include <string_view>
@@ -45,14 +45,15 @@ namespace mote {
 
 struct Action {
   enum Kind : uint8_t {
-    Split, Merge, Order, Thread, Block, Skip, Stream, Stage, Strip, Bound, Divide, Fetch,
-    Ahead
+#define ACTION(kind, text, operands, apply) kind,
+#include "optimize/actions.def"
+#undef ACTION
   } kind = Split;
   static constexpr int kKinds = Ahead + 1;
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage, Stream, Fetch, Ahead: the Param's, of Stage also kSum
-  int64_t amount = 0;          // of Split, Strip: the inner range's size; of Merge: the inner slot;
-                               // of Fetch: the loop's; of Ahead: bytes
+  int64_t amount = 0;  // of Split, StageRows: the inner range's size; of Merge: the inner slot;
+                       // of Fetch: the loop's; of Ahead: bytes
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest; of
                                // Fetch a slot of the fold that it stands in, none: the outputs'
@@ -65,9 +66,9 @@ std::vector<Action> parse_actions(std::string_view text);  // User error on malf
 // The body after the action, or empty with the reason it was refused. A split that does not divide
 // the extent pads it: positions beyond are gated.
 UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
-// Whether a target can run it, which apply() does not know: what is kept is an argument of the
+// Whether a target can run it, which apply() does not know: what is staged is an argument of the
 // kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
-// could wait in memory between blocks; the factors of a product are all there at once.
+// could wait in memory between its rounds; the factors of a product are all there at once.
 bool runs_on(UOp body, const Target& target);
 // What the heuristic wants for this kernel on this target.
 std::vector<Action> choose_actions(UOp body, const Target& target);

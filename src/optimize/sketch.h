@@ -1,11 +1,9 @@
 // A kernel while its actions are chosen: the body so far and what its memory accesses look like.
 #pragma once
+#include "base/integers.h"
 #include "optimize/apply.h"
 
 namespace mote {
-
-// How many of this size there are in n, the last of them maybe shorter.
-inline int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 struct Access {
   UOp memory;
@@ -22,7 +20,7 @@ struct Sketch {
   UOp body;
   const Target& target;
   std::vector<Action> actions;
-  // Loops that fill what the kernel keeps, as sets of slots; a nest is looked at by itself, as if
+  // Loops that fill stages, as sets of slots; a nest is looked at by itself, as if
   // it were a kernel that stores there. -1: what the outputs are made of.
   std::vector<uint64_t> nests;
   int focus = -1;
@@ -31,7 +29,7 @@ struct Sketch {
   std::vector<Access> accesses;
   int shared = -1;     // the slot of a loop that was cut for threads
   std::vector<Action> last;  // what is to be done when threads are chosen
-  UOp sum, sum_stage;  // the only reduce, and where it is kept; empty: none, or several
+  UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
 
   Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
   void look();

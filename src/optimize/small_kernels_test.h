@@ -192,7 +192,8 @@ inline UOp padded_windows() {
 }
 
 // out[h, q, d] = sum over k of softmax over k <= q of (sum over c of a[h, q, c] * b[h, k, c]) times
-// v[h, k, d]: 2 heads, 6 rows, 4 and 5 features. Scores, exponentials and weights are kept by row.
+// v[h, k, d]: 2 heads, 6 rows, 4 and 5 features. Scores, exponentials and weights are staged by
+// row.
 inline const char* attention = R"(%0 = Param f32 [0 60 global 0]
 %1 = Range index 5 [2 loop]
 %2 = Range index 2 [0 loop]
@@ -270,7 +271,7 @@ inline std::vector<double> run_small(UOp body) {
     buffers.resize(static_cast<size_t>(slot) + 1);
     buffers.back() = of.data();
   }
-  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.thread_extent);
+  InterpProgram(p.linear, p.name, {}).run(buffers, {}, 0, p.global_extent);
   std::vector<double> out;
   auto of = words.begin();
   for (const auto& [slot, memory] : params)

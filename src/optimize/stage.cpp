@@ -1,4 +1,4 @@
-// Staging: the reads of one memory, or the sums, kept over copies of some ranges.
+// Staging: the reads of one memory, or the sums, held over copies of some ranges.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -41,7 +41,7 @@ UOp largest_alike(UOp read, const Users& users) {
 }
 
 // What the copy of a range that fills a stage is: to be cut anew, but for lanes.
-Role copied_role(Role role) { return role == Role::Lane ? role : Role::Loop; }
+Role copied_role(Role role) { return role == Role::Vector ? role : Role::Loop; }
 
 struct Staged {
   UOp read;   // empty: a sum is staged
@@ -175,14 +175,14 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
   // A copy runs over all positions, where a loop may be skipped for some.
   UOp runs = truth(true);
   for (const auto& [r, copy] : copies) runs = runs & runs_where(r);
-  auto kept = [&](UOp of) {
+  auto filled = [&](UOp of) {
     std::pair<UOp, UOp> map[] = {{staged.read, moved}};
     if (joined) of = substitute(of, map);
     return simplify(substitute(gated_reads(of, runs, 0), copies));
   };
-  src[0] = kept(value);
+  src[0] = filled(value);
   // What else is made of the read may depend on joined ranges in other ways.
-  if (src[0]->ranges & joined) src[0] = kept(value = staged.read);
+  if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
   src[1] = place;
   int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
   UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));

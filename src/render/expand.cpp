@@ -22,11 +22,10 @@ struct Form {
   std::vector<Splat> splats;
 };
 
-bool is_loop(UOp u) { return u->is(Op::Range) && !is_tile(range_role(u)); }
 bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && !is_loop(u)); }
 // A loop that is run once or not at all.
 bool is_branch(UOp u) {
-  return range_role(u) != Role::Thread && !is_const(u->src(0)) && u->src(0)->hi <= 1;
+  return range_role(u) != Role::Global && !is_const(u->src(0)) && u->src(0)->hi <= 1;
 }
 
 // Bools are a lattice, whatever the op is called.
@@ -525,7 +524,7 @@ class Expander {
   void open_loop(UOp range) {
     open_.push_back(range);
     const int slot = range_slot(range);
-    if (range_role(range) == Role::Thread)
+    if (range_role(range) == Role::Global)
       return define(range, writer_.open_thread_loop(slot, range->dtype));
     UOp extent = range->src(0);
     Value end = value(extent, 0, tiles_.origin(), 1);

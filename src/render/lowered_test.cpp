@@ -83,8 +83,8 @@ void check_kernel(const std::function<UOp()>& build, std::vector<const char*> li
     INFO(list << "\n" << print(p.linear));
     auto part = [&](auto&& run) {
       return [&, run](std::span<void*> b) {
-        run(b, 0, p.thread_extent / 2);
-        if (p.threaded) run(b, p.thread_extent / 2, p.thread_extent);
+        run(b, 0, p.global_extent / 2);
+        if (p.has_global) run(b, p.global_extent / 2, p.global_extent);
       };
     };
     InterpProgram interp(p.linear, p.name, {});
@@ -151,7 +151,7 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 222), i * 6 + j, binary(Op::Max, a * b, zero_like(a)),
                         {i, j});
         },
-        {"split 0 8 lane", "split 1 4 lane", "split 0 3 upcast; split 1 2 lane"});
+        {"split 0 8 vector", "split 1 4 vector", "split 0 3 upcast; split 1 2 vector"});
   }
 
   TEST_CASE("sums of rows, lanes across rows or along them") {
@@ -161,8 +161,8 @@ TEST_SUITE("lowered") {
           UOp a = read(param(1, DType::f32, 24 * 45), i * 45 + k);
           return kernel(param(0, DType::f32, 24), i, sum(a, {k}), {i});
         },
-        {"split 0 8 lane", "split 1 8 lane", "split 1 5 unroll; split 0 4 upcast",
-         "split 1 16 lane; ahead 1 256", "split 1 16 lane; split 0 4 upcast; ahead 1 4096"});
+        {"split 0 8 vector", "split 1 8 vector", "split 1 5 unroll; split 0 4 upcast",
+         "split 1 16 vector; ahead 1 256", "split 1 16 vector; split 0 4 upcast; ahead 1 4096"});
   }
 
   TEST_CASE("a matmul in tiles") {
@@ -174,15 +174,16 @@ TEST_SUITE("lowered") {
           UOp b = read(param(2, DType::f32, 14 * 40), k * 40 + n);
           return kernel(param(0, DType::f32, 480), m * 40 + n, sum(a * b, {k}), {m, n});
         },
-        {"split 1 8 lane", "split 1 16 lane; split 0 4 upcast",
-         "split 2 2 unroll; split 0 5 upcast", "thread 0",
-         "split 2 7 reduce; block 2; order 2 0 1", "split 2 2 unroll; block 2; order 2 0 1",
-         "split 0 6 upcast; split 1 16 lane; split 1 2 upcast; split 2 5 reduce; block 2; "
-         "order 2 0; stage 2 1 6 5 4; stage 1 2 6 3; thread 1"});
+        {"split 1 8 vector", "split 1 16 vector; split 0 4 upcast",
+         "split 2 2 unroll; split 0 5 upcast", "global 0",
+         "split 2 7 reduce; accumulate 2; order 2 0 1",
+         "split 2 2 unroll; accumulate 2; order 2 0 1",
+         "split 0 6 upcast; split 1 16 vector; split 1 2 upcast; split 2 5 reduce; accumulate 2; "
+         "order 2 0; stage 2 1 6 5 4; stage 1 2 6 3; global 1"});
   }
 
   TEST_CASE("matmuls whose right sides are fetched ahead") {
-    const std::string tile = "split 1 4 upcast; split 2 16 lane; fetch 2 0";
+    const std::string tile = "split 1 4 upcast; split 2 16 vector; fetch 2 0";
     auto build = [] {
       UOp s = range(0, index(3), Role::Loop), m = range(1, index(8), Role::Loop),
           n = range(2, index(16), Role::Loop), k = range(3, index(32), Role::Reduce);
@@ -190,7 +191,7 @@ TEST_SUITE("lowered") {
       UOp b = read(param(2, DType::f32, 3 * 32 * 16), (s * 32 + k) * 16 + n);
       return kernel(param(0, DType::f32, 384), (s * 8 + m) * 16 + n, sum(a * b, {k}), {s, m, n});
     };
-    const std::string threads = tile + "; thread 0", padded = tile + "; split 0 2 upcast";
+    const std::string threads = tile + "; global 0", padded = tile + "; split 0 2 upcast";
     check_kernel(build, {tile.c_str(), threads.c_str(), padded.c_str()});
 
     Arena memory;
@@ -207,9 +208,9 @@ TEST_SUITE("lowered") {
       UOp value = read(x, i * 72 + j) * sum(read(x, i * 72 + k), {k});
       return kernel(param(0, DType::f32, 4 * 72), i * 72 + j, value, {i, j});
     };
-    const char* in_fold = "split 1 8 lane; split 2 16 lane; fetch 1 0 2";
-    check_kernel(build, {"split 1 16 lane; split 2 8 lane; fetch 1 0", in_fold,
-                         "split 2 12 upcast; fetch 1 0 2; thread 0",
+    const char* in_fold = "split 1 8 vector; split 2 16 vector; fetch 1 0 2";
+    check_kernel(build, {"split 1 16 vector; split 2 8 vector; fetch 1 0", in_fold,
+                         "split 2 12 upcast; fetch 1 0 2; global 0",
                          "split 2 12 reduce; split 3 12 upcast; fetch 1 0 2; split 2 4 upcast",
                          "split 1 24 upcast; fetch 1 0; split 0 2 loop; order 5 1"});
 
@@ -229,8 +230,8 @@ TEST_SUITE("lowered") {
           UOp b = read(param(2, DType::f32, 16 * 44), n * 16 + k);
           return kernel(param(0, DType::f32, 528), m * 44 + n, sum(a * b, {k}), {m, n});
         },
-        {"split 0 4 upcast; split 1 8 lane; stage 2 2 4; split 5 8 upcast",
-         "split 1 4 lane; split 1 2 upcast; stage 2 1 2 4 3; split 6 8 upcast"});
+        {"split 0 4 upcast; split 1 8 vector; stage 2 2 4; split 5 8 upcast",
+         "split 1 4 vector; split 1 2 upcast; stage 2 1 2 4 3; split 6 8 upcast"});
   }
 
   TEST_CASE("a transposed copy: squares of lanes and rows") {
@@ -240,9 +241,9 @@ TEST_SUITE("lowered") {
           UOp a = read(param(1, DType::f32, 21 * 32), i * 32 + j);
           return kernel(param(0, DType::f32, 21 * 32), j * 21 + i, a, {i, j});
         },
-        {"split 0 4 lane; split 1 4 upcast", "split 1 8 lane; split 0 8 upcast",
-         "split 1 4 lane; split 0 7 upcast", "split 0 8 lane; split 1 16 upcast",
-         "split 0 4 lane; split 1 4 upcast; stream 0", "stream 0"});
+        {"split 0 4 vector; split 1 4 upcast", "split 1 8 vector; split 0 8 upcast",
+         "split 1 4 vector; split 0 7 upcast", "split 0 8 vector; split 1 16 upcast",
+         "split 0 4 vector; split 1 4 upcast; stream 0", "stream 0"});
   }
 
   // A gradient of a window: where the window does not reach nothing is added.
@@ -253,20 +254,20 @@ TEST_SUITE("lowered") {
           UOp a = read(param(1, DType::f32, 42), i * 2 + j), b = read(param(2, DType::f32, 21), i);
           return kernel(param(0, DType::f32, 42), i * 2 + j, a * b, {i, j});
         },
-        {"split 1 2 upcast; split 0 8 lane", "split 1 2 upcast; split 0 4 lane"});
+        {"split 1 2 upcast; split 0 8 vector", "split 1 2 upcast; split 0 4 vector"});
     check_kernel(
         [] {
           UOp i = range(0, index(16), Role::Loop), j = range(1, index(2), Role::Reduce);
           return kernel(param(0, DType::f32, 16), i,
                         sum(read(param(1, DType::f32, 32), i * 2 + j), {j}), {i});
         },
-        {"split 1 2 unroll; split 0 8 lane", "split 1 2 upcast; split 0 16 lane"});
+        {"split 1 2 unroll; split 0 8 vector", "split 1 2 upcast; split 0 16 vector"});
     check_kernel(
         [] {  // one value, past an edge that only one of the two has
           UOp i = range(0, index(33), Role::Loop);
           return kernel(param(0, DType::f32, 33), i, read(param(1, DType::f32, 1), index(0)), {i});
         },
-        {"split 0 2 upcast; split 0 4 lane"});
+        {"split 0 2 upcast; split 0 4 vector"});
   }
 
   // out[n, x] = sum over o and k of dy[n, o, x - k] * w[o, k] where x - k is inside.
@@ -300,10 +301,10 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 6 * 16 * 12), b * 192 + c * 12 + x,
                         sum(value, {t, o}), {b, c, x});
         },
-        {"skip 4", "skip 4; stage sum 0 1; split 5 3 upcast; split 6 8 lane; order 2 0 1",
-         "skip 4; stage sum 0 1; split 5 2 upcast; split 6 4 lane; stage 2 6 3 4 8",
-         "stage sum 2 1; split 2 4 lane; split 1 4 upcast; split 5 6 upcast; split 6 16 lane",
-         "skip 4; block 3; order 3 0 1"});
+        {"skip 4", "skip 4; stage sum 0 1; split 5 3 upcast; split 6 8 vector; order 2 0 1",
+         "skip 4; stage sum 0 1; split 5 2 upcast; split 6 4 vector; stage 2 6 3 4 8",
+         "stage sum 2 1; split 2 4 vector; split 1 4 upcast; split 5 6 upcast; split 6 16 vector",
+         "skip 4; accumulate 3; order 3 0 1"});
   }
 
   TEST_CASE("a padded window and its gates") {
@@ -316,7 +317,7 @@ TEST_SUITE("lowered") {
           UOp w = read(param(2, DType::f32, 5), t);
           return kernel(param(0, DType::f32, 33), x, sum(a * w, {t}), {x});
         },
-        {"split 0 8 lane", "split 0 16 lane; split 1 5 unroll", "split 0 3 upcast"});
+        {"split 0 8 vector", "split 0 16 vector; split 1 5 unroll", "split 0 3 upcast"});
   }
 
   TEST_CASE("two reduces, one of the other's result") {
@@ -330,7 +331,7 @@ TEST_SUITE("lowered") {
                             constant(DType::f32, 0));
           return kernel(param(0, DType::f32, 6), i, sum(count, {q}) + top, {i});
         },
-        {"split 2 4 lane", "split 1 4 lane", "split 0 2 lane"});
+        {"split 2 4 vector", "split 1 4 vector", "split 0 2 vector"});
   }
 
   TEST_CASE("every nest has lanes of its own, and scalars meet them all") {
@@ -344,8 +345,9 @@ TEST_SUITE("lowered") {
           return kernel(param(0, DType::f32, 120), i * 24 + j,
                         (read(memory, i * 24 + j) - top) * all, {i, j});
         },
-        {"split 1 8 lane; split 2 4 lane; split 3 16 lane", "split 2 8 lane; split 3 8 lane",
-         "split 1 4 lane; split 2 2 upcast; split 3 3 unroll; split 2 4 lane; thread 0"});
+        {"split 1 8 vector; split 2 4 vector; split 3 16 vector",
+         "split 2 8 vector; split 3 8 vector",
+         "split 1 4 vector; split 2 2 upcast; split 3 3 unroll; split 2 4 vector; global 0"});
   }
 
   TEST_CASE("casts, division and narrow floats, decomposed") {
@@ -359,7 +361,7 @@ TEST_SUITE("lowered") {
           UOp at = cast(i % 7, DType::f32);
           return kernel(param(0, DType::f32, 50), i, where(lt(a, b), divided, half) + at, {i});
         },
-        {"split 0 8 lane", "split 0 2 lane; split 0 3 upcast"});
+        {"split 0 8 vector", "split 0 2 vector; split 0 3 upcast"});
   }
 
   // Two choices by one condition, one by another and one that needs the first, in a sum.
@@ -377,8 +379,8 @@ TEST_SUITE("lowered") {
           UOp after = where_rarely(rare, first * first, second);
           return kernel(param(0, DType::f32, 24), i, sum(first + second + other + after, {k}), {i});
         },
-        {"split 1 4 lane", "split 0 8 lane", "split 0 16 lane; split 1 5 unroll",
-         "split 0 2 upcast; split 1 4 lane"});
+        {"split 1 4 vector", "split 0 8 vector", "split 0 16 vector; split 1 5 unroll",
+         "split 0 2 upcast; split 1 4 vector"});
   }
 
 #if defined(__x86_64__)
@@ -392,7 +394,7 @@ TEST_SUITE("lowered") {
       UOp i = range(0, index(4096), Role::Loop);
       UOp value = make(op, DType::f32, {read(param(1, DType::f32, 4096), i)});
       UOp body = kernel(param(0, DType::f32, 4096), i, value, {i});
-      for (const Action& action : parse_actions("split 0 16 lane")) body = apply(body, action);
+      for (const Action& action : parse_actions("split 0 16 vector")) body = apply(body, action);
       CpuTarget avx512 = host_cpu_target();
       avx512.cpu = "icelake-server";
       avx512.features.clear();

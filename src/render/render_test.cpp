@@ -80,9 +80,9 @@ struct Draft {
 
   // Program: c[M,N] = a[M,K] b[K,N] in register tiles of `rows` by `columns` vectors of 16.
   void matmul(int64_t M, int64_t N, int64_t K, int64_t rows, int64_t columns) {
-    UOp lane = tile(10, 16, Role::Lane), row = tile(11, rows, Role::Upcast),
+    UOp lane = tile(10, 16, Role::Vector), row = tile(11, rows, Role::Upcast),
         column = tile(12, columns, Role::Upcast);
-    UOp i = loop(0, M / rows, Role::Thread), j = loop(1, N / columns / 16);
+    UOp i = loop(0, M / rows, Role::Global), j = loop(1, N / columns / 16);
     UOp acc = reg(DType::f32, {lane, row, column});
     UOp start = set(acc, constant(DType::f32, 0.0));
     UOp m = value(i * rows + row), n = value(j * (columns * 16) + column * 16 + lane);
@@ -234,7 +234,7 @@ void check_ops(DType dtype, std::span<const DType> others, bool in_c) {
   std::vector<UOp> values;
   for (bool vectors : {true, false}) {
     UOp i = d.loop(vectors ? 0 : 1, vectors ? 8 : 11);
-    UOp at = vectors ? i * 8 + d.tile(2, 8, Role::Lane) : i + 64;
+    UOp at = vectors ? i * 8 + d.tile(2, 8, Role::Vector) : i + 64;
     UOp a = d.load(0, dtype, at), b = d.load(1, dtype, at), c = d.load(2, dtype, at);
     values = all_ops(dtype, a, b, c);
     for (DType to : others) {
@@ -274,7 +274,7 @@ void check_ops(DType dtype, std::span<const DType> others, bool in_c) {
 TEST_SUITE("render") {
   TEST_CASE("a vector loop with a scalar remainder") {
     Draft d;
-    UOp lane = d.tile(10, 16, Role::Lane);
+    UOp lane = d.tile(10, 16, Role::Vector);
     UOp i = d.loop(0, 6);
     UOp at = i * 16 + lane;
     d.store(0, at, d.load(1, DType::f32, at) + d.load(2, DType::f32, at));
@@ -294,7 +294,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("memory need not be aligned") {
     Draft d;
-    UOp at = d.tile(0, 8, Role::Lane);
+    UOp at = d.tile(0, 8, Role::Vector);
     d.store(0, at, d.load(1, DType::f64, at) * constant(DType::f64, 2.0));
     with_kernels(d.finish(), [](Kernel* run) {
       std::vector<char> out(8 * 8 + 3), in(8 * 8 + 1);
@@ -314,7 +314,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("gated loads read 0 and gated stores vanish, touching nothing") {
     Draft d;
-    UOp lane = d.tile(10, 8, Role::Lane), up = d.tile(11, 3, Role::Upcast);
+    UOp lane = d.tile(10, 8, Role::Vector), up = d.tile(11, 3, Role::Upcast);
     UOp i = d.loop(0, 3);
     UOp at = i * 24 + up * 8 + lane;
     UOp inside = lt(at, Draft::i64(50));
@@ -342,7 +342,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("a reduction keeps lanes apart in the loop and folds them as a tree") {
     Draft d;
-    UOp lane = d.tile(10, 4, Role::Lane), unroll = d.tile(11, 2, Role::Unroll);
+    UOp lane = d.tile(10, 4, Role::Vector), unroll = d.tile(11, 2, Role::Unroll);
     UOp acc = d.reg(DType::f32, {lane});
     UOp start = d.set(acc, constant(DType::f32, 0.0));
     UOp k = d.loop(0, 5, Role::Reduce);
@@ -365,7 +365,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("a reduce folds positions its value does not depend on") {
     Draft d;
-    UOp lane = d.tile(10, 4, Role::Lane), unroll = d.tile(11, 3, Role::Unroll);
+    UOp lane = d.tile(10, 4, Role::Vector), unroll = d.tile(11, 3, Role::Unroll);
     UOp x = d.load(1, DType::i32, Draft::i64(0));
     d.store(0, Draft::i64(0), d.reduce(Op::Add, x, {unroll, lane}));
     d.store(0, Draft::i64(1), d.reduce(Op::Max, d.load(1, DType::i32, unroll), {unroll}));
@@ -421,7 +421,7 @@ TEST_SUITE("render") {
   TEST_CASE("32-bit positions, negative ones under a gate") {
     Draft d;
     d.index = DType::i32;
-    UOp lane = d.tile(10, 8, Role::Lane);
+    UOp lane = d.tile(10, 8, Role::Vector);
     UOp i = d.loop(0, 3);
     UOp at = i * 8 + lane, before = at + -3;
     UOp inside = lt(constant(DType::i32, -1), before);
@@ -439,7 +439,7 @@ TEST_SUITE("render") {
     Draft d;
     int64_t ints[] = {0, 10, 0, 0};
     UOp count = make(Op::Var, DType::i64, {}, Arg::of(intern_arg(ints, "n")));
-    UOp i = d.loop(0, 4, Role::Thread);
+    UOp i = d.loop(0, 4, Role::Global);
     UOp j = d.loop(1, count);
     d.store(0, i * 10 + j, cast(d.value(i * 100 + j + count), DType::i32));
     d.end(j);
@@ -463,7 +463,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("positions that are not linear are followed lane by lane") {
     Draft d;
-    UOp lane = d.tile(10, 8, Role::Lane), up = d.tile(11, 2, Role::Upcast);
+    UOp lane = d.tile(10, 8, Role::Vector), up = d.tile(11, 2, Role::Upcast);
     UOp row = d.load(1, DType::i32, up);  // a gathered row, lanes in order
     UOp taken = d.load(2, DType::f32, cast(d.value(row), DType::i64) * 8 + lane);
     UOp index = d.load(3, DType::i32, lane);  // gathered lanes
@@ -492,7 +492,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("lanes that are no power of two become registers") {
     Draft d;
-    UOp lane = d.tile(10, 3, Role::Lane);
+    UOp lane = d.tile(10, 3, Role::Vector);
     UOp x = d.load(1, DType::i16, lane);
     d.store(0, lane, x + x);
     d.store(0, Draft::i64(3), d.reduce(Op::Mul, x, {lane}));
@@ -509,7 +509,7 @@ TEST_SUITE("render") {
 
   TEST_CASE("text is the same each time") {
     Draft d;
-    UOp lane = d.tile(0, 8, Role::Lane);
+    UOp lane = d.tile(0, 8, Role::Vector);
     d.store(0, lane, d.load(1, DType::f32, lane));
     d.finish();
     CHECK(render_llvm(d.program, wide_target()) == render_llvm(d.program, wide_target()));

@@ -54,7 +54,7 @@ Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program
     sets_[r] = TileSet{1} << t;
     steps_[r].step.resize(ranges_.size(), 0);
     steps_[r].step[t] = 1;
-    if (range_role(r) == Role::Lane && extent > 1 && std::has_single_bit(uint64_t(extent)))
+    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)))
       lanes_ |= TileSet{1} << t;
   }
   for (Node* s : program.linear->src()) note(UOp(s));
@@ -62,7 +62,7 @@ Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program
 
 int Tiles::lanes(TileSet set) const {
   const TileSet axis = lane(set);
-  ensure(std::popcount(axis) <= 1, "render: a value depends on two Lane ranges");
+  ensure(std::popcount(axis) <= 1, "render: a value depends on two Vector ranges");
   return axis ? static_cast<int>(extents_[static_cast<size_t>(std::countr_zero(axis))]) : 1;
 }
 

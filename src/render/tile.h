@@ -29,7 +29,7 @@ class Tiles {
  public:
   explicit Tiles(const Program& program);
 
-  // Vector axes; no value depends on two of them. A Lane range whose extent is no power of two, or
+  // Vector axes; no value depends on two of them. A Vector range whose extent is no power of two, or
   // 1, is an ordinary one.
   TileSet lane(TileSet set) const { return set & lanes_; }
   int lanes(TileSet set) const;  // of a value with these tile ranges: 1 if it is no vector

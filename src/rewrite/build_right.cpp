@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/integers.h"
 #include "ir/build.h"
 #include "rewrite/matcher.h"
 
@@ -10,11 +11,6 @@ namespace mote {
 namespace {
 
 using Wide = __int128;
-
-Wide floor_div(Wide a, Wide b) {
-  Wide q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
 
 // An expression over constants and intervals, exact; empty when it is not a number.
 struct Evaluator {
@@ -59,7 +55,7 @@ struct Evaluator {
         return floor_div(a, b);
       case Op::FloorMod:
         if (b == 0) return {};
-        return a - floor_div(a, b) * b;
+        return floor_mod(a, b);
       case Op::Max: return a > b ? a : b;
       case Op::Min: return a < b ? a : b;
       case Op::And: return a & b;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integers.h"
 
 namespace mote {
 namespace {
@@ -102,7 +103,7 @@ void release(uint8_t* data, size_t bytes) {
 CodeBlock::CodeBlock(size_t bytes, bool low) {
   if (bytes == 0) return;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  bytes = (bytes + page - 1) / page * page;
+  bytes = round_up(bytes, page);
   {
     std::lock_guard lock(regions().mutex);
     for (Region& region : regions().all)

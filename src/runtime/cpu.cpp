@@ -10,6 +10,7 @@
 #include "base/build_id.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/integers.h"
 #include "base/lifetime.h"
 #include "base/threads.h"
 #include "ir/provenance.h"
@@ -45,7 +46,7 @@ class WorkerMemory {
   std::byte* at_least(int64_t bytes) {
     if (bytes <= bytes_) return data_;
     std::free(data_);
-    bytes_ = (bytes + kPage - 1) / kPage * kPage;
+    bytes_ = round_up(bytes, kPage);
     data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, static_cast<size_t>(bytes_)));
     if (!data_) bytes_ = 0;
     check(data_, "[CPU] out of memory: ", bytes, " bytes asked for (a kernel's own memory)");
@@ -64,7 +65,7 @@ void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t b
   if (scratch.empty()) return entry(const_cast<void**>(buffers.data()), vars, begin, end);
   auto& memory = PerThread<WorkerMemory>::get();
   // A line between two of them, so that equal places of both are not in one cache set.
-  auto padded = [](const Scratch& s) { return (s.bytes + 63) / 64 * 64 + 64; };
+  auto padded = [](const Scratch& s) { return round_up(s.bytes, kCacheLine) + kCacheLine; };
   int64_t bytes = 0;
   for (const Scratch& s : scratch) bytes += padded(s);
   std::byte* at = memory.at_least(bytes);
@@ -183,11 +184,11 @@ Target cpu_target() {
   return t;
 }
 
-const DeviceRow cpu_device{"CPU", cpu_available, [](const std::string& name) {
-                             return std::unique_ptr<Device>(new Cpu(name));
-                           }};
-const DeviceRow null_device{"NULL", always, [](const std::string& name) {
-                              return std::unique_ptr<Device>(new Null(name));
-                            }};
+MOTE_DEVICE(cpu_device){"CPU", cpu_available, [](const std::string& name) {
+                          return std::unique_ptr<Device>(new Cpu(name));
+                        }};
+MOTE_DEVICE(null_device){"NULL", always, [](const std::string& name) {
+                           return std::unique_ptr<Device>(new Null(name));
+                         }};
 
 }  // namespace mote

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/cgroup.h"
+#include "base/integers.h"
 #include "base/number.h"
 #include "base/threads.h"
 
@@ -106,7 +107,7 @@ int64_t cache_share(const CpuInfo& info, int threads) {
   constexpr int64_t kLeast = 4, kMost = 16;
   const int64_t even = info.l3_bytes / info.l3_cores;
   const int64_t of_one = std::clamp(even, kLeast * info.l2_bytes, kMost * info.l2_bytes);
-  const int caches = (threads + info.l3_cores - 1) / info.l3_cores;
+  const int caches = ceil_div(threads, info.l3_cores);
   return std::max(info.l2_bytes, std::min(of_one * threads, info.l3_bytes * caches));
 }
 

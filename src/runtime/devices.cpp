@@ -5,8 +5,7 @@
 namespace mote {
 
 static std::vector<DeviceRow>& rows() {
-  static auto* r = new std::vector<DeviceRow>{cpu_device, null_device, interp_device,
-                                              interp_program_device, disk_device};
+  static auto* r = new std::vector<DeviceRow>(built_devices());
   return *r;
 }
 

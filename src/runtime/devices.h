@@ -1,14 +1,16 @@
-// The devices there are; a new one is a file with one row here.
+// The devices there are. A new one is a file of this folder with a line
+//     MOTE_DEVICE(name){"NAME", available, open};
+// from which the build makes the list.
 #pragma once
 #include "runtime/device.h"
 
+#define MOTE_DEVICE(name)      \
+  extern const DeviceRow name; \
+  const DeviceRow name
+
 namespace mote {
 
-extern const DeviceRow cpu_device;              // kernels by LLVM or the system's C compiler
-extern const DeviceRow null_device;             // as CPU, but nothing is allocated or run
-extern const DeviceRow interp_device;           // evaluates the unscheduled tensor graph
-extern const DeviceRow interp_program_device;   // runs lowered kernels statement by statement
-extern const DeviceRow disk_device;             // files as read-only memory
+std::vector<DeviceRow> built_devices();  // made by the build, by file name
 
 Target cpu_target();
 // For tests: one more kind of device, and the interpreter of kernels as another target.

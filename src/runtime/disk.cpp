@@ -190,8 +190,8 @@ MappedFile map_file(const std::string& path) {
   return map_part(file, 0, file.size());
 }
 
-const DeviceRow disk_device{"DISK", always, [](const std::string& name) {
-                              return std::unique_ptr<Device>(new Disk(name));
-                            }};
+MOTE_DEVICE(disk_device){kDisk, always, [](const std::string& name) {
+                           return std::unique_ptr<Device>(new Disk(name));
+                         }};
 
 }  // namespace mote

@@ -5,6 +5,8 @@
 
 namespace mote {
 
+constexpr const char* kDisk = "DISK";  // the device's name
+
 // Part of a file, mapped. `data` need not be aligned; unmap(context) ends it. The file stays open
 // until then, once however often it is mapped: DISK asks for its size before work that reads it is
 // submitted, so that a file which was cut short meanwhile is an error. One that is cut short while

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "runtime/elf_relocate.h"
 
 namespace mote {
@@ -195,28 +196,25 @@ void Loader::count_stubs_and_slots() {
   });
 }
 
-uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
-
 void Loader::lay_out() {
-  constexpr uint64_t cache_line = 64;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t at = 0;
   for (int group = 0; group < group_count; ++group) {
     for (Section& section : sections) {
       if (!section.loaded || section.group != group) continue;
-      section.offset = align_up(at, std::max<uint64_t>(section.header.sh_addralign, 1));
+      section.offset = round_up(at, std::max<uint64_t>(section.header.sh_addralign, 1));
       at = section.offset + section.header.sh_size;
       need(at <= max_object_bytes, "object takes more than ", max_object_bytes, " bytes");
     }
     if (group == Code) {
-      stubs_at = align_up(at, 16);
+      stubs_at = round_up(at, 16);
       at = stubs_at + static_cast<uint64_t>(stubs) * stub_bytes;
     }
     if (group == Constants) {
-      slots_at = align_up(at, 8);
+      slots_at = round_up(at, 8);
       at = slots_at + static_cast<uint64_t>(slots) * 8;
     }
-    at = align_up(at, group == Code ? cache_line : page);
+    at = round_up(at, group == Code ? uint64_t{kCacheLine} : page);
     if (group == Constants) fixed = at;
   }
   total = at;

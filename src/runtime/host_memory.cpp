@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/integers.h"
+
 namespace mote {
 
 namespace {
 
-constexpr int64_t kLine = 64, kPage = 4 << 10, kHugePage = 2 << 20;
+constexpr int64_t kPage = 4 << 10, kHugePage = 2 << 20;
 constexpr int64_t kSmall = 64 << 10;  // below this malloc keeps pages itself
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 int64_t alignment(int64_t bytes) {
-  return bytes < kSmall ? kLine : bytes < 2 * kHugePage ? kPage : kHugePage;
+  return bytes < kSmall ? kCacheLine : bytes < 2 * kHugePage ? kPage : kHugePage;
 }
 int64_t rounded(int64_t bytes) {
   return round_up(std::max<int64_t>(bytes, 1), alignment(bytes));

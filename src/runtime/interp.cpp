@@ -63,12 +63,12 @@ std::unique_ptr<Device> open_interp_program(const std::string& name, Target targ
   return std::make_unique<Interp>(name, std::move(target), false);
 }
 
-const DeviceRow interp_device{"INTERP", always, [](const std::string& name) {
-                                return std::unique_ptr<Device>(
-                                    new Interp(name, interp_target(), true));
-                              }};
-const DeviceRow interp_program_device{"INTERP_PROGRAM", always, [](const std::string& name) {
-                                        return open_interp_program(name, interp_target());
-                                      }};
+MOTE_DEVICE(interp_device){"INTERP", always, [](const std::string& name) {
+                             return std::unique_ptr<Device>(
+                                 new Interp(name, interp_target(), true));
+                           }};
+MOTE_DEVICE(interp_program_device){"INTERP_PROGRAM", always, [](const std::string& name) {
+                                     return open_interp_program(name, interp_target());
+                                   }};
 
 }  // namespace mote

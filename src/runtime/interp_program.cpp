@@ -23,7 +23,7 @@ struct Instruction {
   enum Kind : uint8_t { Compute, Fold, Load, Store, Move, Loop, End } kind;
   Op op = Op::Sink;           // of Compute and Fold
   DType dtype = DType::none;  // of the result, or of the memory of Load and Store
-  bool thread = false;        // of Loop: from begin to end as the caller says
+  bool global = false;        // of Loop: from begin to end as the caller says
   bool gated = false;         // the last source says whether an element is accessed
   int to = -1;                // register of the result, or of the loop's position
   int count = 1;              // elements of the tile
@@ -87,7 +87,7 @@ class Assembler {
   void open_loop(UOp r) {
     ensure(!is_tile_range(r), "interp: a tile range is no loop");
     Instruction in{.kind = Instruction::Loop, .dtype = r->dtype};
-    in.thread = range_role(r) == Role::Thread;
+    in.global = range_role(r) == Role::Global;
     in.src.push_back(operand(r->src(0), 0));
     in.to = define(r, 0);
     loops_.push_back({r, static_cast<int>(out_.size())});
@@ -332,14 +332,14 @@ void InterpProgram::run(std::span<void* const> buffers, std::span<const int64_t>
       case Instruction::Store: m.store(in); break;
       case Instruction::Move: m.move(in); break;
       case Instruction::Loop: {
-        const int64_t first = in.thread ? begin : 0;
+        const int64_t first = in.global ? begin : 0;
         m.reg(in.to).i = first;
-        if (first >= (in.thread ? end : m.get(in.src[0], 0).i)) at = static_cast<size_t>(in.jump);
+        if (first >= (in.global ? end : m.get(in.src[0], 0).i)) at = static_cast<size_t>(in.jump);
         break;
       }
       case Instruction::End: {
         const Instruction& loop = code[static_cast<size_t>(in.jump)];
-        const int64_t last = loop.thread ? end : m.get(loop.src[0], 0).i;
+        const int64_t last = loop.global ? end : m.get(loop.src[0], 0).i;
         if (++m.reg(loop.to).i < last) at = static_cast<size_t>(in.jump) + 1;
       }
     }

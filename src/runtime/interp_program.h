@@ -20,7 +20,7 @@ class InterpProgram {
   ~InterpProgram();
   InterpProgram(InterpProgram&&) noexcept;
 
-  // buffers by Param slot; vars in the order given above. A Thread loop runs from begin to end,
+  // buffers by Param slot; vars in the order given above. A Global loop runs from begin to end,
   // without one they are ignored. Throws an Internal error on an access outside of a Param.
   void run(std::span<void* const> buffers, std::span<const int64_t> vars, int64_t begin,
            int64_t end) const;

@@ -23,11 +23,11 @@ void run(std::string_view text, std::vector<std::vector<float>*> arrays, int64_t
   program.run(buffers, vars, begin, end);
 }
 
-// out[i] = sum over j of a[i * 4 + j], j in a loop of 2 and a tile of 2, i over a thread range.
+// out[i] = sum over j of a[i * 4 + j], j in a loop of 2 and a tile of 2, i over a global range.
 constexpr const char* row_sums = R"(
 %0 = Param f32 [0 3 global 0]
 %1 = Param f32 [1 12 global 0]
-%2 = Range i32 3:i32 [0 thread]
+%2 = Range i32 3:i32 [0 global]
 %3 = Reg f32 [0]
 %4 = Store void %3 0:f32
 %5 = Range i32 2:i32 [1 reduce]
@@ -60,7 +60,7 @@ TEST_CASE("interp program: loops, registers, tiles") {
   CHECK(out == std::vector<float>{10, 26, 42});
 }
 
-TEST_CASE("interp program: a part of the thread range") {
+TEST_CASE("interp program: a part of the global range") {
   std::vector<float> out(3), a{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   run(row_sums, {&out, &a}, 1, 2);
   CHECK(out == std::vector<float>{0, 26, 0});
@@ -72,7 +72,7 @@ TEST_CASE("interp program: a register per position of two tile ranges") {
          %1 = Param f32 [1 2 global 0]
          %2 = Param f32 [2 3 global 0]
          %3 = Range i32 2:i32 [0 upcast]
-         %4 = Range i32 3:i32 [1 lane]
+         %4 = Range i32 3:i32 [1 vector]
          %5 = Index f32 %1 %3
          %6 = Load f32 %5
          %7 = Index f32 %2 %4
@@ -97,7 +97,7 @@ TEST_CASE("interp program: a value is folded once for every position of a range 
          %1 = Param f32 [1 1 global 0]
          %2 = Index f32 %1 0:i32
          %3 = Load f32 %2
-         %4 = Range i32 4:i32 [0 lane]
+         %4 = Range i32 4:i32 [0 vector]
          %5 = Reduce f32 %3 %4 [Add]
          %6 = Index f32 %0 0:i32
          %7 = Store void %6 %5

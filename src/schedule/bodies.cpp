@@ -6,7 +6,7 @@ namespace mote {
 
 namespace {
 
-// Of an argument; what the kernel keeps is its own.
+// Of an argument; a stage is its own.
 bool is_read(UOp n) { return n->is(Op::Index) && n->src(0)->is(Op::Param); }
 
 Content content_of(const DrawnKernel& k) {
@@ -15,7 +15,7 @@ Content content_of(const DrawnKernel& k) {
   for (const Write& w : k.writes) roots.push_back(w.value);
   for (UOp n : toposort(roots)) {
     ++c.ops;
-    c.kept += n->is(Op::Stage);
+    c.staged += n->is(Op::Stage);
     if (!n->is(Op::Reduce)) continue;
     uint64_t all = n->src(0)->ranges, own = 0;
     for (Node* r : n->src().subspan(1)) own |= r->ranges;

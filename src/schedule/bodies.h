@@ -20,7 +20,7 @@ struct Content {
   std::vector<int> slots;      // of all Params
   std::vector<UOp> loops;
   int ops = 0;                 // of the values
-  size_t kept = 0;             // rows, each in memory of its own
+  size_t staged = 0;           // values, each in memory of its own
 };
 class Contents {
  public:

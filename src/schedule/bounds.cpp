@@ -32,7 +32,7 @@ UOp narrowed_by(UOp cast) {
 // long, cuts every layer of a deep network at the same places.
 bool folds_much(UOp n) {
   if (!n->is(Op::Reduce)) return false;
-  if (n->src(0)->shape->count() > 16 * n->shape->count()) return true;
+  if (n->src(0)->shape->count() > kMuch * n->shape->count()) return true;
   UOp inner = continued(n);
   return inner && folds_much(inner);
 }
@@ -62,8 +62,8 @@ class Bounder {
       if (n->is(Op::Reduce))
         if (UOp inner = continued(n)) continued_[inner->id] = true;
       counts_[n->id] = n->shape ? n->shape->count() : 0;
-      if (n->is(Op::Store) && keeps_value(n)) bounds_.kept[n->src(1)->id] = true;
-      if (n->is(Op::Contiguous)) bounds_.kept[n->id] = true;
+      if (n->is(Op::Store) && keeps_value(n)) bounds_.stored[n->src(1)->id] = true;
+      if (n->is(Op::Contiguous)) bounds_.stored[n->id] = true;
     }
     // What is forced late also counts for the consumers that were visited before.
     do {
@@ -106,7 +106,7 @@ class Bounder {
     const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
     if (ends_fold(n, long_chain ? 0 : target_.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
-    if (n->is(Op::Copy) || bounds_.kept[n->id] || bounds_.forced[n->id]) mine = only(n.get());
+    if (n->is(Op::Copy) || bounds_.stored[n->id] || bounds_.forced[n->id]) mine = only(n.get());
   }
 
   // Whether a fold of much, of more than `work` elements, is complete here: at the reduce, or where

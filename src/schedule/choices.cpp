@@ -68,12 +68,12 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
   return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
 }
 
-bool Choices::better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const {
-  if (!may_be_kept(n, s, costs_, target_)) return false;
+bool Choices::better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const {
+  if (!may_be_staged(n, s, costs_, target_)) return false;
   double evals = 0;
   for (const Request& r : e.requests) evals += evaluations(r);
-  const bool better = stored ? better_kept_than_stored(n, s, evals, draft_, costs_, target_)
-                             : better_kept_than_repeated(n, s, evals, costs_, target_);
+  const bool better = stored ? better_staged_than_stored(n, s, evals, draft_, costs_, target_)
+                             : better_staged_than_repeated(n, s, evals, costs_, target_);
   return better && has_room_to_stage(n, e, s);
 }
 
@@ -87,7 +87,7 @@ bool Choices::sums_products(UOp n) const {
 
 bool Choices::disturbs(UOp n, const Request& r) const {
   const KernelDraft& k = kernel_of(r);
-  if (k.kept || r.folded_by == static_cast<Op>(n->ints(0))) return false;
+  if (k.staged || r.folded_by == static_cast<Op>(n->ints(0))) return false;
   if (!sums_products(n)) return k.sums_products;
   const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
   return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
@@ -100,8 +100,8 @@ bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {
     const KernelDraft& k = kernel_of(r);
     if (disturbs(n, r)) return true;
     bool merges = r.folded_by == static_cast<Op>(n->ints(0));
-    if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > 16) return true;
-    if (elements < target_.pieces && iterations(k) > elements && !merges) return true;
+    if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > kMuch) return true;
+    if (elements < target_.parallel_results && iterations(k) > elements && !merges) return true;
   }
   return false;
 }
@@ -122,7 +122,7 @@ int Choices::size_with(const KernelDraft& k, UOp n) const {
 bool Choices::has_room_to_read(UOp n, const Entry& e) const {
   return std::ranges::all_of(e.requests, [&](const Request& r) {
     const KernelDraft& k = kernel_of(r);
-    return fits(k.reads.size() + k.writes + k.kept + 1) ||
+    return fits(k.reads.size() + k.writes + k.staged + 1) ||
            std::ranges::binary_search(k.reads, n->id);
   });
 }
@@ -135,11 +135,11 @@ bool Choices::has_room_to_loop(UOp n, const Entry& e) const {
   });
 }
 
-bool Choices::has_room_to_stage(UOp n, const Entry& e, const Strip& s) const {
+bool Choices::has_room_to_stage(UOp n, const Entry& e, const Staging& s) const {
   const KernelDraft& k = kernel_of(e.requests[0]);
   const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
   return k.next_slot + loops + loops_of(n) <= kFusedLoops && size_with(k, n) <= target_.max_ops &&
-         fits(reads_with(k, n).size() + k.writes + k.kept + 1);
+         fits(reads_with(k, n).size() + k.writes + k.staged + 1);
 }
 
 }  // namespace mote

@@ -1,4 +1,4 @@
-// Whether a value is stored, kept by its kernel or computed where it is asked for: by what each
+// Whether a value is stored, staged by its kernel or computed where it is asked for: by what each
 // would cost, and by what the kernels that ask have room for.
 #pragma once
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "schedule/costs.h"
 #include "schedule/ranges.h"
-#include "schedule/strips.h"
+#include "schedule/staging.h"
 
 namespace mote {
 
@@ -24,16 +24,16 @@ class Choices {
       : draft_(draft), bounds_(bounds), costs_(costs), target_(target) {}
 
   bool better_stored(UOp n, const Entry& e) const;
-  bool better_staged(UOp n, const Entry& e, const Strip& s, bool stored) const;
+  bool better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const;
   // Far more products are summed than elements are read: registers and caches must be shared out to
   // all its loops together.
   bool sums_products(UOp n) const;
   // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
-  // tiled: a sum of products beside loops that are not its own. What keeps rows has nests that are
-  // tiled each by itself.
+  // tiled: a sum of products beside loops that are not its own. What stages values has nests that
+  // are tiled each by itself.
   bool disturbs(UOp n, const Request& r) const;
 
-  bool counts_as_buffer(UOp n) const { return bounds_.kept[n->id] || bounds_.forced[n->id]; }
+  bool counts_as_buffer(UOp n) const { return bounds_.stored[n->id] || bounds_.forced[n->id]; }
   bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
   // What kernel k reads, and how large it is at most, once it evaluates n itself.
   std::vector<uint32_t> reads_with(const KernelDraft& k, UOp n) const;
@@ -53,7 +53,7 @@ class Choices {
     return draft_.kernels[static_cast<size_t>(r.kernel)];
   }
   double evaluations(const Request& r) const;
-  bool has_room_to_stage(UOp n, const Entry& e, const Strip& s) const;
+  bool has_room_to_stage(UOp n, const Entry& e, const Staging& s) const;
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
   // that the optimiser could not tile.
   bool reduce_wants_own_kernel(UOp n, const Entry& e) const;

@@ -31,7 +31,7 @@ double fold_count(UOp reduce) {
 
 // Whether readers find the value in memory, as far as can be told before all is decided.
 static bool will_be_stored(UOp n, const Bounds& bounds) {
-  return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > 16);
+  return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > kMuch);
 }
 
 void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {

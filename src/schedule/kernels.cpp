@@ -41,7 +41,7 @@ class Builder {
     drawn_.kernels.resize(draft_.kernels.size());
     for (UOp n : draft_.order) {
       Entry& e = draft_.at(n);
-      if (e.staged) e.stage = keep(n, e.requests[e.own]);
+      if (e.staged) e.stage = make_stage(n, e.requests[e.own]);
       for (uint32_t i = 0; i < e.requests.size(); ++i) {
         Request& r = e.requests[i];
         r.value = value(n, i);
@@ -68,8 +68,8 @@ class Builder {
     return make(Op::Index, n->dtype, {from, place});
   }
 
-  // Positions and sizes along the axes that are kept.
-  static std::pair<std::vector<UOp>, Shape> within_row(UOp n, const Request& r, uint64_t axes) {
+  // Positions and sizes along the axes that are staged.
+  static std::pair<std::vector<UOp>, Shape> within_stage(UOp n, const Request& r, uint64_t axes) {
     std::vector<UOp> position;
     Shape shape{0, {}, false};
     for (uint64_t rest = axes; rest; rest &= rest - 1) {
@@ -80,8 +80,8 @@ class Builder {
     return {position, shape};
   }
 
-  UOp keep(UOp n, const Request& own) {
-    auto [ranges, shape] = within_row(n, own, draft_.at(n).staged);
+  UOp make_stage(UOp n, const Request& own) {
+    auto [ranges, shape] = within_stage(n, own, draft_.at(n).staged);
     UOp place = draft_.positions.flatten(ranges, shape.dims);
     std::vector<UOp> src{simplify(computed(n, own)), simplify(place)};
     src.insert(src.end(), ranges.begin(), ranges.end());
@@ -89,9 +89,9 @@ class Builder {
     return make(Op::Stage, n->dtype, src, Arg::of(intern_arg(ints)));
   }
 
-  UOp read_kept(UOp n, const Request& r) {
+  UOp read_stage(UOp n, const Request& r) {
     const Entry& e = draft_.at(n);
-    auto [position, shape] = within_row(n, r, e.staged);
+    auto [position, shape] = within_stage(n, r, e.staged);
     UOp place = simplify(where(r.valid, draft_.positions.flatten(position, shape.dims), invalid()));
     return make(Op::Index, n->dtype, {e.stage, place});
   }
@@ -117,7 +117,7 @@ class Builder {
     if (draft_.kernels[static_cast<size_t>(r.kernel)].copy) return {};
     if (e.stored && (n->is(Op::Copy) || i != e.own)) return read(n, r);
     if (e.staged && i == e.own) return e.stage->src(0);
-    if (e.staged) return read_kept(n, r);
+    if (e.staged) return read_stage(n, r);
     return computed(n, r);
   }
 
@@ -152,8 +152,7 @@ class Builder {
   static UOp fold(Op op, UOp v, std::span<const UOp> over) {
     std::vector<UOp> ranges(over.begin(), over.end());
     UOp gate, inner = v;
-    bool gated_sum = op == Op::Add && v->is(Op::Where) && is_const(v->src(2)) &&
-                     v->src(2) == zero_like(v);
+    bool gated_sum = op == Op::Add && v->is(Op::Where) && is_zero(v->src(2));
     if (gated_sum) gate = v->src(0), inner = v->src(1);
     if (!inner->is(Op::Reduce) || static_cast<Op>(inner->ints(0)) != op)
       return reduce_over(op, v, ranges);

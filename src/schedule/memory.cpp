@@ -4,15 +4,16 @@
 #include <functional>
 #include <span>
 
+#include "base/integers.h"
 #include "schedule/schedule.h"
 
 namespace mote {
 
 namespace {
 
-constexpr int64_t kAlign = 64;
-
-int64_t whole_lines(int64_t bytes) { return size_add(bytes, kAlign - 1) / kAlign * kAlign; }
+int64_t whole_lines(int64_t bytes) {
+  return size_add(bytes, kCacheLine - 1) / kCacheLine * kCacheLine;
+}
 
 // Bytes that are needed from the first to the last of these steps.
 struct Stay {
@@ -35,12 +36,12 @@ struct Life {
   }
 };
 
-// Cuts lives by the steps that first write to their parts.
-class Cutter {
+// The parts of lives, by the steps that first write to them.
+class LifeParts {
  public:
-  explicit Cutter(const Plan& plan) : plan_(plan) {}
+  explicit LifeParts(const Plan& plan) : plan_(plan) {}
 
-  void cut(Life& life) {
+  void find(Life& life) {
     find_writes(life);
     std::vector<int64_t> ends{life.whole.end};
     for (const Stay& w : writes_) ends.insert(ends.end(), {w.offset, w.end});
@@ -64,7 +65,8 @@ class Cutter {
       const Step& step = plan_.steps[static_cast<size_t>(i)];
       for (size_t w = 0; w < step.written.size(); ++w)
         if (step.buffers[w] == life.buffer)
-          writes_.push_back({i, life.whole.last, step.written[w].begin * size / kAlign * kAlign,
+          writes_.push_back({i, life.whole.last,
+                             step.written[w].begin * size / kCacheLine * kCacheLine,
                              whole_lines(step.written[w].end * size)});
     }
   }
@@ -91,7 +93,7 @@ std::vector<Life> lives_of(const Plan& plan) {
       if (plan.buffers[b].param >= 0) continue;
       if (at[b] < 0) {
         at[b] = static_cast<int>(lives.size());
-        const int64_t bytes = std::max(whole_lines(plan.buffers[b].bytes()), kAlign);
+        const int64_t bytes = std::max(whole_lines(plan.buffers[b].bytes()), kCacheLine);
         lives.push_back({step.buffers[n], 0, {static_cast<int>(i), 0, 0, bytes}, {}});
       }
       Life& life = lives[static_cast<size_t>(at[b])];
@@ -99,15 +101,15 @@ std::vector<Life> lives_of(const Plan& plan) {
       life.writes += n < step.written.size();
     }
   }
-  Cutter cutter(plan);
+  LifeParts parts(plan);
   for (Life& life : lives)
-    if (life.writes > 1) cutter.cut(life);
+    if (life.writes > 1) parts.find(life);
   return lives;
 }
 
 // Long lives that are neighbours in memory, in the order of their offsets. Seen as one by who lives
 // before or after all of them, or together with all.
-class Block {
+class Neighbours {
  public:
   size_t size() const { return stays_.size(); }
   int64_t offset() const { return stays_.front().offset; }
@@ -118,8 +120,8 @@ class Block {
   }
 
   // The upper half, taken off.
-  Block split() {
-    Block upper;
+  Neighbours split() {
+    Neighbours upper;
     const auto half = stays_.begin() + static_cast<std::ptrdiff_t>(size() / 2);
     upper.stays_.assign(half, stays_.end());
     stays_.erase(half, stays_.end());
@@ -159,7 +161,7 @@ class Block {
 };
 
 // What was placed. Few are looked at, however deep a network is: of the long lives, such as those
-// of values kept for the backward pass, whole blocks live together or not at all, and of the short
+// of values kept for the backward pass, neighbours live together or not at all, and of the short
 // ones only those of the same period can live at the same time.
 class Placed {
  public:
@@ -183,24 +185,24 @@ class Placed {
   }
 
  private:
-  static constexpr size_t kBlock = 64;
+  static constexpr size_t kMostNeighbours = 64;
   // Between these the life cannot begin, for a part of it would meet one that has its place.
   struct Bar {
     int64_t from, to;
   };
-  std::vector<Block> long_;                // in the order of their offsets
+  std::vector<Neighbours> long_;           // in the order of their offsets
   std::vector<std::vector<Stay>> short_;   // by the period that they begin in
   std::vector<Stay> meets_;                // of gather, kept warm
   std::vector<Bar> bars_;
 
   void add(const Stay& stay) {
     if (is_short(stay)) return add_short(stay);
-    auto above = std::ranges::upper_bound(long_, stay.offset, {}, &Block::offset);
-    if (above == long_.begin()) above = long_.insert(above, Block()) + 1;
-    Block& block = *(above - 1);
-    block.add(stay);
-    if (block.size() == kBlock) {
-      Block upper = block.split();
+    auto above = std::ranges::upper_bound(long_, stay.offset, {}, &Neighbours::offset);
+    if (above == long_.begin()) above = long_.insert(above, Neighbours()) + 1;
+    Neighbours& beside = *(above - 1);
+    beside.add(stay);
+    if (beside.size() == kMostNeighbours) {
+      Neighbours upper = beside.split();
       long_.insert(above, std::move(upper));
     }
   }
@@ -221,7 +223,7 @@ class Placed {
   // Those that live at the same time, in the order of their offsets.
   void gather(const Stay& stay) {
     meets_.clear();
-    for (const Block& block : long_) block.gather(stay, meets_);
+    for (const Neighbours& n : long_) n.gather(stay, meets_);
     const auto from_long = static_cast<std::ptrdiff_t>(meets_.size());
     const size_t from = period_of(std::max(0, stay.first - kShort)), to = period_of(stay.last);
     for (size_t p = from; p <= to && p < short_.size(); ++p)

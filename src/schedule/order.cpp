@@ -49,7 +49,7 @@ class Orderer {
  private:
   struct Weight {
     int ops = 0;
-    size_t kept = 0;  // rows in memory of the kernel
+    size_t staged = 0;  // values in memory of the kernel
     // Of a kernel with a reduce that reuses what it loads, such as a matrix product: what such
     // reduces read, by holder and position, sorted.
     std::vector<std::pair<int, uint32_t>> operands;
@@ -269,7 +269,7 @@ class Orderer {
 
   Weight weigh(const DrawnKernel& k) {
     const Content& content = contents_.of(k);
-    Weight w{content.ops, content.kept, {}};
+    Weight w{content.ops, content.staged, {}};
     for (const Content::Read& r : content.operands)
       w.operands.emplace_back(holder_of(k, r.slot), r.position->id);
     std::ranges::sort(w.operands);
@@ -305,7 +305,7 @@ class Orderer {
 
   bool has_room(int k) {
     const size_t buffers =
-        reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size() + weight(k).kept;
+        reads_[static_cast<size_t>(k)].size() + kernel(k).writes.size() + weight(k).staged;
     return buffers < static_cast<size_t>(target_.max_buffers) && weight(k).ops < target_.max_ops;
   }
 
@@ -332,7 +332,7 @@ class Orderer {
           &of_b = reads_[static_cast<size_t>(b)];
     const size_t shared = common(of_a, of_b);
     const size_t buffers = of_a.size() + of_b.size() - shared + x.writes.size() +
-                           y.writes.size() + weight(a).kept + weight(b).kept;
+                           y.writes.size() + weight(a).staged + weight(b).staged;
     return shared && buffers <= static_cast<size_t>(target_.max_buffers);
   }
 
@@ -396,7 +396,7 @@ class Orderer {
       drop_empty_writes(kernel(k));
       if (kernel(k).writes.empty()) continue;
       if (!kernel(k).copy) {
-        if (std::optional<DrawnKernel> parts = cut_sum(d_, kernel(k), target_))
+        if (std::optional<DrawnKernel> parts = partial_sums(d_, kernel(k), target_))
           plan.steps.push_back(bodies.step_of(d_, *parts));
         plan.steps.push_back(bodies.step_of(d_, kernel(k)));
         for (const Write& w : kernel(k).writes) plan.steps.back().written.push_back(elements(w));
@@ -421,7 +421,7 @@ Plan order_kernels(Drawn drawn, const Target& target) {
 }
 
 Plan schedule(UOp sink, const Target& target) {
-  if (!flag(Flag::NOFUSE)) sink = split_large_reduces(sink, target);
+  if (!flag(Flag::NOFUSE)) sink = two_step_reduce(sink, target);
   Drawn drawn = build_kernels(assign_ranges(sink, target));
   Plan plan = order_kernels(std::move(drawn), target);
   plan_memory(plan);

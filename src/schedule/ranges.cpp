@@ -1,5 +1,5 @@
 // Consumers first: every node learns at which positions it is asked for, and there it is evaluated
-// in place, stored or kept (choices.h).
+// in place, stored or staged (choices.h).
 #include "schedule/ranges.h"
 
 #include <algorithm>
@@ -182,7 +182,7 @@ class Assigner {
                            : choices_.has_room_to_read(n, e) && choices_.better_stored(n, e)) ||
                   !choices_.has_room_to_loop(n, e);
     if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
-      if (std::optional<Strip> s = find_strip(n, draft_);
+      if (std::optional<Staging> s = find_staging(n, draft_);
           s && choices_.better_staged(n, e, *s, stored))
         return stage(n, *s);
     if (stored) return store(n);
@@ -324,7 +324,7 @@ class Assigner {
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops) continue;
       if (choices_.size_with(k, n) > target_.max_ops) continue;
-      const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.kept;
+      const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.staged;
       if (!choices_.fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
@@ -423,13 +423,13 @@ class Assigner {
 
   // ---- staging
 
-  // The value is computed once for all positions of its inner axes; requests read what is kept.
-  void stage(UOp n, const Strip& s) {
+  // The value is computed once for all positions of its inner axes; requests read the stage.
+  void stage(UOp n, const Staging& s) {
     Entry& e = draft_.at(n);
     KernelDraft& k = kernel_of(e.requests[0]);
     k.reads = choices_.reads_with(k, n);
     k.size = choices_.size_with(k, n);
-    ++k.kept;
+    ++k.staged;
     e.staged = s.inner;
     e.own = static_cast<uint32_t>(s.host);
     if (s.host < 0) {

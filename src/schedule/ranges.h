@@ -80,7 +80,7 @@ struct Entry {
   std::pmr::vector<UOp> stores;  // full Stores of this value
   bool stored = false;
   uint32_t own = 0;          // when stored or staged: the request that computes it
-  uint64_t staged = 0;       // when not 0: axes that its only kernel keeps in a memory of its own
+  uint64_t staged = 0;       // when not 0: axes that its only kernel stages as a whole
   UOp stage;                 // that memory, once built
   Holder holder;             // when stored or a leaf: where readers find it
 };
@@ -108,7 +108,7 @@ struct KernelDraft {
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
-  size_t kept = 0;                // values staged, each in a memory of its own
+  size_t staged = 0;              // values, each in a memory of its own
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   bool copy = false;              // a copy between devices: outputs[0] from copy_source
@@ -126,12 +126,15 @@ struct Draft {
   Entry& at(UOp n) { return entries[n->id]; }
 };
 
-UOp split_large_reduces(UOp sink, const Target& target);
+// A Reduce of more elements than this into one folds much: its result is as good as always stored.
+constexpr int kMuch = 16;
+
+UOp two_step_reduce(UOp sink, const Target& target);
 constexpr int kEndless = 1 << 20;
 // Per node id. A value that is stored anyway counts as one buffer for those who use it.
 struct Bounds {
   std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
-  std::vector<bool> kept;    // a Store wants it as a whole, or it is Contiguous
+  std::vector<bool> stored;  // a Store wants it as a whole, or it is Contiguous
   // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
   std::vector<std::span<const uint32_t>> reads;
   std::vector<int> size;     // ops of such a kernel at most, up to kEndless
@@ -191,7 +194,7 @@ struct Drawn {
 Drawn build_kernels(Draft draft);
 // Where more threads need it and it costs little: a kernel of partial sums, to be run before the
 // one given, which folds them from then on.
-std::optional<DrawnKernel> cut_sum(Drawn& drawn, DrawnKernel& kernel, const Target& target);
+std::optional<DrawnKernel> partial_sums(Drawn& drawn, DrawnKernel& kernel, const Target& target);
 
 // The Params and Ranges below the roots, in an order that depends on how they are used but not on
 // their numbers; `numbered` are those that have their final numbers already.

@@ -13,15 +13,15 @@
 // per kernel hold.
 //
 // The passes, in order:
-//   split_large_reduces (split.cpp) much into little becomes two reduces
-//   bound_kernels   (bounds.cpp)   where a fused expression would outgrow the target
-//   assign_ranges   (ranges.cpp)   consumers first: who is evaluated where
-//                   (choices.cpp)  store or recompute
-//   build_kernels   (kernels.cpp)  scalar expressions, several outputs, siblings merged
-//   order_kernels   (order.cpp)    read-after-write and write-after-read by buffer versions
-//                   (cut.cpp)      sums that threads cannot share out: of partial sums
-//                   (bodies.cpp)   numbers that equal kernels have in common
-//   plan_memory     (memory.cpp)   temporaries into one arena per device
+//   two_step_reduce (two_step_reduce.cpp)  much into little becomes two reduces
+//   bound_kernels   (bounds.cpp)           where a fused expression would outgrow the target
+//   assign_ranges   (ranges.cpp)           consumers first: who is evaluated where
+//                   (choices.cpp)          store, stage or recompute
+//   build_kernels   (kernels.cpp)          scalar expressions, several outputs, siblings merged
+//   order_kernels   (order.cpp)            read-after-write and write-after-read by buffer versions
+//                   (partial_sums.cpp)     of sums that threads cannot share out
+//                   (bodies.cpp)           numbers that equal kernels have in common
+//   plan_memory     (memory.cpp)           temporaries into one arena per device
 #pragma once
 #include <map>
 #include <vector>

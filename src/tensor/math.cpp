@@ -136,14 +136,10 @@ Tensor gcd_wide(const Tensor& a, const Tensor& b) {
     return result; \
   }
 MOTE_RESULT(sqrt, curve(Op::Sqrt, *this))
-MOTE_RESULT(exp, curve(Op::Exp, *this))
-MOTE_RESULT(exp2, curve(Op::Exp2, *this))
-MOTE_RESULT(log, curve(Op::Log, *this))
-MOTE_RESULT(log2, curve(Op::Log2, *this))
-MOTE_RESULT(sin, curve(Op::Sin, *this))
-MOTE_RESULT(cos, curve(Op::Cos, *this))
-MOTE_RESULT(tanh, curve(Op::Tanh, *this))
-MOTE_RESULT(erf, curve(Op::Erf, *this))
+#define CURVE(op, function, meaning, f32, f64, derivative) \
+  MOTE_RESULT(function, curve(Op::op, *this))
+#include "ir/curves.def"
+#undef CURVE
 MOTE_RESULT(positive, unchanged(*this))
 MOTE_RESULT(square, dtype() == DType::boolean ? to_long() : mul(*this))
 MOTE_RESULT(reciprocal, 1.0 / *this)

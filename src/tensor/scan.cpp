@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/integers.h"
 #include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
@@ -100,7 +101,7 @@ constexpr int64_t kDirect = 32, kLarge = 1 << 16;
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   int64_t n = x->shape->dims.back().size;
   if (n <= kDirect) return scan_block(op, x, identity);
-  int64_t width = n > kLarge ? 4 : 16, count = (n + width - 1) / width;
+  int64_t width = n > kLarge ? 4 : 16, count = ceil_div(n, width);
   Ref even = extended(x, 0, count * width - n, identity);
   even = prim::reshape(even, with_last(x->shape->dims, {Dim(count), Dim(width)}));
   Blocks blocks = n > kLarge ? pairs_of_pairs(op, even, identity) : wide_blocks(op, even, identity);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/integers.h"
 #include "ir/eval.h"
 #include "tensor/impl.h"
 
@@ -16,11 +17,8 @@ Dim combine(Op op, const Dim& a, const Dim& b) {
 
 bool numbers(const Dim& a, const Dim& b) { return !a.is_symbolic() && !b.is_symbolic(); }
 
-int64_t floor_div(int64_t a, int64_t b) {
-  if (b == -1) return size_mul(a, b);
-  int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
+// Of sizes: an error where it overflows.
+int64_t quotient(int64_t a, int64_t b) { return b == -1 ? size_mul(a, b) : floor_div(a, b); }
 
 // The node with one more count, for a handle that adopts it.
 Node* counted(UOp u) {
@@ -48,11 +46,11 @@ Dim operator*(const Dim& a, const Dim& b) {
 Dim operator/(const Dim& a, const Dim& b) {
   expect(b != Dim(0), "division of the size ", a, " by 0");
   if (b == Dim(1)) return a;
-  return numbers(a, b) ? Dim(floor_div(a.size, b.size)) : combine(Op::FloorDiv, a, b);
+  return numbers(a, b) ? Dim(quotient(a.size, b.size)) : combine(Op::FloorDiv, a, b);
 }
 Dim operator%(const Dim& a, const Dim& b) {
   expect(b != Dim(0), "division of the size ", a, " by 0");
-  return numbers(a, b) ? Dim(a.size - floor_div(a.size, b.size) * b.size)
+  return numbers(a, b) ? Dim(a.size - quotient(a.size, b.size) * b.size)
                        : combine(Op::FloorMod, a, b);
 }
 

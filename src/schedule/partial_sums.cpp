@@ -28,18 +28,18 @@ struct Read {
   double bytes = 0;
 };
 
-class Cutter {
+class PartialSums {
  public:
-  Cutter(Drawn& drawn, DrawnKernel& kernel, const Target& target)
+  PartialSums(Drawn& drawn, DrawnKernel& kernel, const Target& target)
       : d_(drawn), k_(kernel), target_(target) {}
 
   std::optional<DrawnKernel> run() {
     if (!find_sum()) return {};
     find_reads();
-    if (!pays(target_.pieces) || !goes_evenly() || is_shared_out()) return {};
+    if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
     for (UOp r : over_) consider(r);
     if (!longest_ || !pays(parts_)) return {};
-    return cut();
+    return draw();
   }
 
  private:
@@ -52,10 +52,10 @@ class Cutter {
   int arguments_ = 0;                // that it has
   std::vector<Read> reads_;          // that matter
   double bytes_ = 0;                 // of all reads
-  UOp longest_;                      // the loop that is cut
+  UOp longest_;                      // the loop that is parted
   int64_t step_ = 0, parts_ = 0;
 
-  // The only one, at known sizes, and nothing kept for it.
+  // The only one, at known sizes, and nothing staged for it.
   bool find_sum() {
     std::vector<UOp> roots;
     for (const Write& w : k_.writes) roots.push_back(w.value);
@@ -110,24 +110,24 @@ class Cutter {
     double again = 0;
     for (const Read& read : reads_)
       if (!parts(read, r)) again += read.bytes;
-    return again * target_.pieces * target_.byte_cost <= kLittle * work();
+    return again * target_.parallel_results * target_.byte_cost <= kLittle * work();
   }
 
   bool is_shared_out() const {
-    int64_t pieces = 1;
+    int64_t results = 1;
     for (UOp r : outputs_)
-      if (shares_out(r)) pieces *= size(r);
-    return pieces >= target_.pieces;
+      if (shares_out(r)) results *= size(r);
+    return results >= target_.parallel_results;
   }
 
   // The loop with the longest steps, in the fewest equal parts that are enough.
   void consider(UOp r) {
-    int64_t sum = 0, parts = target_.pieces;
+    int64_t sum = 0, parts = target_.parallel_results;
     for (const Read& read : reads_) sum += step(read, r);
-    while (parts <= 4 * target_.pieces && size(r) % parts) ++parts;
+    while (parts <= 4 * target_.parallel_results && size(r) % parts) ++parts;
     if (sum <= step_) return;
     step_ = sum, parts_ = parts;
-    longest_ = parts <= 4 * target_.pieces && parts < size(r) ? r : UOp();
+    longest_ = parts <= 4 * target_.parallel_results && parts < size(r) ? r : UOp();
   }
 
   double work() const {
@@ -171,7 +171,7 @@ class Cutter {
     return Positions().flatten(at, dims);
   }
 
-  // The loop that is cut, inside the part; loops of the sum are then those of a part.
+  // The loop that is parted, inside the part; loops of the sum are then those of a part.
   UOp position_in(UOp part) {
     const int64_t streams = streams_of_part(), length = size(longest_) / parts_ / streams;
     const UOp inner = new_range(length, Role::Reduce);
@@ -182,7 +182,7 @@ class Cutter {
   }
 
   // The kernel of partial sums; the one that was there folds them.
-  std::optional<DrawnKernel> cut() {
+  std::optional<DrawnKernel> draw() {
     if (std::popcount(slots_) + 4 > kFusedLoops || arguments_ >= target_.max_buffers) return {};
     const PlannedBuffer held{sum_->dtype, parts_ * count(outputs_), k_.device, -1, -1};
     d_.buffers.push_back(held);
@@ -207,8 +207,8 @@ class Cutter {
 
 }  // namespace
 
-std::optional<DrawnKernel> cut_sum(Drawn& drawn, DrawnKernel& kernel, const Target& target) {
-  return Cutter(drawn, kernel, target).run();
+std::optional<DrawnKernel> partial_sums(Drawn& drawn, DrawnKernel& kernel, const Target& target) {
+  return PartialSums(drawn, kernel, target).run();
 }
 
 }  // namespace mote

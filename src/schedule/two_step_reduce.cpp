@@ -13,18 +13,18 @@ UOp listed(Op op, UOp a, std::span<const int64_t> ints) {
   return make(op, a->dtype, {a}, Arg::of(intern_arg(ints)));
 }
 
-UOp split(UOp n, UOp value, const Target& target) {
+UOp in_two_steps(UOp n, UOp value, const Target& target) {
   if (value->shape->symbolic) return {};
   double out = static_cast<double>(n->shape->count());
   double in = static_cast<double>(value->shape->count());
-  if (out == 0 || out >= target.pieces || in < target.launch_cost) return {};
+  if (out == 0 || out >= target.parallel_results || in < target.launch_cost) return {};
   std::vector<int64_t> sizes = value->shape->sizes();
   int64_t axis = -1;
   for (size_t i = 1; i < n->ints().size(); ++i)
     if (axis < 0 || sizes[static_cast<size_t>(n->ints(i))] > sizes[static_cast<size_t>(axis)])
       axis = n->ints(i);
   int64_t length = sizes[static_cast<size_t>(axis)], parts = 0;
-  for (int64_t f = std::min<int64_t>(256, length / 16); f >= 8; --f)
+  for (int64_t f = std::min<int64_t>(256, length / kMuch); f >= 8; --f)
     if (length % f == 0) {
       parts = f;
       break;
@@ -47,7 +47,7 @@ UOp split(UOp n, UOp value, const Target& target) {
 
 }  // namespace
 
-UOp split_large_reduces(UOp sink, const Target& target) {
+UOp two_step_reduce(UOp sink, const Target& target) {
   MemoLease lease;
   Memo<Node*>& done = *lease;
   std::vector<Node*> src;
@@ -60,7 +60,7 @@ UOp split_large_reduces(UOp sink, const Target& target) {
     }
     UOp now = changed ? with_src(n, src) : n;
     if (now->is(Op::Reduce))
-      if (UOp two = split(now, now->src(0), target)) now = two;
+      if (UOp two = in_two_steps(now, now->src(0), target)) now = two;
     if (now != n && !now->provenance) now.get()->provenance = n->provenance;
     done[n] = now.get();
   }

@@ -43,7 +43,7 @@ class RowFetcher {
   UOp row_;              // the innermost of these
 
   static bool is_output_loop(UOp n) {
-    return n->is(Op::Range) && (range_role(n) == Role::Loop || range_role(n) == Role::Thread);
+    return n->is(Op::Range) && (range_role(n) == Role::Loop || range_role(n) == Role::Global);
   }
 
   // Whether it needs no other fold's result.
@@ -79,7 +79,7 @@ class RowFetcher {
     return best;
   }
 
-  // What first passes read of the row, where two rows and what is kept can be near at a time.
+  // What first passes read of the row, where two rows and what is staged can be near at a time.
   std::vector<UOp> memories() const {
     std::vector<UOp> found;
     int64_t bytes = 0;

@@ -1,4 +1,4 @@
-// Strips: what a kernel keeps or folds for one row is kept for several rows, so that every step of
+// What a kernel stages or folds for one row is staged for several rows, so that every step of
 // the work on a row becomes a nest of its own over those rows, to be tiled by itself.
 #include <algorithm>
 #include <unordered_map>
@@ -133,7 +133,7 @@ class Widener {
     return with_src(n, src);
   }
 
-  // What is kept is zero there already.
+  // What is staged is zero there already.
   bool is_zero_beyond(UOp value) const {
     if (value->is(Op::Mul)) return is_zero_beyond(value->src(0)) || is_zero_beyond(value->src(1));
     return value->is(Op::Index) && value->src(0)->is(Op::Stage) &&
@@ -158,7 +158,7 @@ class Widener {
     }
     if (n->is(Op::Index) && n->src(0)->is(Op::Stage) && depends(n->src(0)))
       return read(now->src(0), now->src(1), n->src(0)->ints(1));
-    if (n->is(Op::Reduce) && depends(n) && !(n->ranges & ~around_)) return kept(now);
+    if (n->is(Op::Reduce) && depends(n) && !(n->ranges & ~around_)) return staged(now);
     return now;
   }
 
@@ -179,7 +179,7 @@ class Widener {
   }
 
   // The fold of a row, for all of them.
-  UOp kept(UOp reduce) {
+  UOp staged(UOp reduce) {
     UOp copy = range(next_slot_++, index(rows_), Role::Loop);
     Map map{{row_, copy}};
     UOp stage = with_value(reduce, substitute(reduce, map), copy, {&copy, 1}, rows_);
@@ -198,13 +198,12 @@ int loops_needed(UOp body) {
 
 }  // namespace
 
-UOp apply_strip(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   UOp r = ranges.find(a.slot);
-  if (!r) return refuse(refused, text("no range of slot ", a.slot));
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   const std::vector<UOp> order = toposort(body);
-  auto kept = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };
-  if (std::ranges::none_of(order, kept)) return refuse(refused, "nothing is kept in this loop");
+  auto staged = [&](UOp n) { return n->is(Op::Stage) && (n->ranges & slot_bit(r)); };
+  if (std::ranges::none_of(order, staged)) return refuse(refused, "nothing is staged in this loop");
   if (ranges.next_slot + loops_needed(body) > kMostRanges)
     return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;

@@ -1,4 +1,4 @@
-#include "schedule/strips.h"
+#include "schedule/staging.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +22,7 @@ int axis_of(UOp loop, UOp n, const Entry& e, uint64_t free) {
   return -1;
 }
 
-// The slots of the loops through a row, 0 where the request does something else.
+// The slots of the loops through a stage, 0 where the request does something else.
 uint64_t loops_through(UOp n, const Request& r, uint64_t inner) {
   uint64_t slots = 0;
   for (uint64_t rest = inner; rest; rest &= rest - 1) {
@@ -43,14 +43,14 @@ bool others_use(const Entry& e, size_t host, uint64_t slots) {
   return false;
 }
 
-// Whether something is folded below n that has one element for each of so many rows: no element
-// of n is known before all of the row is.
-bool folds_rows(UOp n, double rows) {
+// Whether something is folded below n that has one element for each filling of a stage: no element
+// of n is known before all of the stage is.
+bool folds_all(UOp n, double fills) {
   constexpr size_t kMost = 64;
   std::vector<UOp> seen{n};
   for (size_t at = 0; at < seen.size() && seen.size() < kMost; ++at) {
     if (seen[at]->is(Op::Reduce)) {
-      if (static_cast<double>(seen[at]->shape->count()) == rows) return true;
+      if (static_cast<double>(seen[at]->shape->count()) == fills) return true;
       continue;
     }
     if (OpSet{Op::After, Op::Contiguous, Op::Copy}.has(seen[at]->op)) continue;
@@ -75,7 +75,7 @@ double iterations(const KernelDraft& k) {
   return n;
 }
 
-std::optional<Strip> find_strip(UOp n, const Draft& draft) {
+std::optional<Staging> find_staging(UOp n, const Draft& draft) {
   const Entry& e = draft.entries[n->id];
   if (e.requests.empty() || n->shape->dims.size() > 64) return {};
   const int kernel = e.requests[0].kernel;
@@ -83,7 +83,7 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
   if (k.copy) return {};
   for (const Request& r : e.requests)
     if (r.kernel != kernel) return {};
-  Strip s;
+  Staging s;
   s.kernel = kernel;
   for (size_t d = 0; d < n->shape->dims.size(); ++d)
     if (n->shape->dims[d] != Dim(1)) s.inner |= uint64_t{1} << d;
@@ -93,7 +93,7 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
     s.inner &= ~(uint64_t{1} << axis);
     s.outer |= loop->ranges;
     s.steps = static_cast<double>(loop->src(0)->hi);
-    s.rows *= s.steps;
+    s.fills *= s.steps;
   }
   if (!s.inner) return {};
   for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
@@ -116,32 +116,33 @@ std::optional<Strip> find_strip(UOp n, const Draft& draft) {
   return s;
 }
 
-bool may_be_kept(UOp n, const Strip& s, const Costs& costs, const Target& target) {
+bool may_be_staged(UOp n, const Staging& s, const Costs& costs, const Target& target) {
   if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
   if (s.elements * size_of(n->dtype) > static_cast<double>(target.l2_bytes) / 8) return false;
-  return s.rows >= target.pieces || element_count(n) * cost_of(n, costs) <= target.launch_cost;
+  return s.fills >= target.parallel_results ||
+         element_count(n) * cost_of(n, costs) <= target.launch_cost;
 }
 
-bool better_kept_than_stored(UOp n, const Strip& s, double evaluations, const Draft& draft,
+bool better_staged_than_stored(UOp n, const Staging& s, double evaluations, const Draft& draft,
                              const Costs& costs, const Target& target) {
   const KernelDraft& k = draft.kernels[static_cast<size_t>(s.kernel)];
   // What is to be in some memory may be in this one. Without loops outside all is done by one
   // worker, which pays for little work only.
   if (n->is(Op::Contiguous))
-    return s.rows >= target.pieces || iterations(k) <= target.launch_cost;
+    return s.fills >= target.parallel_results || iterations(k) <= target.launch_cost;
   if (!s.whole) return false;
-  // Rows that many results are made of, and that are known only as a whole: what main memory
+  // What many results are made of, and what is known only as a whole: what main memory
   // would be asked for again is near. A product with them reads as many other values for each
-  // element as there are results: those should not come from far either, for every strip of rows.
+  // element as there are results: those should not come from far either, for every filling.
   const double results = evaluations / element_count(n), l2 = static_cast<double>(target.l2_bytes);
-  if (!n->is(Op::Reduce) && s.rows > 1 && results >= kMany && folds_rows(n, s.rows))
+  if (!n->is(Op::Reduce) && s.fills > 1 && results >= kMany && folds_all(n, s.fills))
     return s.elements * results * size_of(n->dtype) <= 2 * l2;
   // What else they are made of is done here if all that is read for it stays near, too.
-  const double operands = costs[n].bytes / s.rows * s.steps;
-  return k.kept > 0 && operands <= l2 / 2;
+  const double operands = costs[n].bytes / s.fills * s.steps;
+  return k.staged > 0 && operands <= l2 / 2;
 }
 
-bool better_kept_than_repeated(UOp n, const Strip& s, double evaluations, const Costs& costs,
+bool better_staged_than_repeated(UOp n, const Staging& s, double evaluations, const Costs& costs,
                                const Target& target) {
   const double saved = (evaluations - element_count(n)) * cost_of(n, costs);
   const double moved = 2 * (element_count(n) + evaluations) * target.load_cost;

@@ -1,4 +1,4 @@
-// Rows that a kernel keeps: several at once, and ending where a mask hides the rest.
+// Rows that a kernel stages: several at once, and ending where a mask hides the rest.
 #include <doctest/doctest.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ using namespace mote;
 
 namespace {
 
-// out[q] = a fold over k of a term of rows a[q, k] that are kept, `hidden` where q < k.
+// out[q] = a fold over k of a term of rows a[q, k] that are staged, `hidden` where q < k.
 std::string masked_rows(const char* hidden, const char* term, const char* fold) {
   return text(R"(%0 = Param f32 [0 6 global 0]
 %1 = Range index 6 [0 loop]
@@ -49,16 +49,25 @@ int loops_that_depend(UOp body) {
 }  // namespace
 
 TEST_SUITE("actions") {
-  TEST_CASE("strips and bounds keep what a kernel of kept rows computes") {
+  TEST_CASE("several rows and bounds keep what a kernel of staged rows computes") {
     Arena arena;
     ArenaScope scope(arena);
     const std::vector<double> want = run_small(parse(attention));
     const char* lists[] = {
-        "strip 1 3", "strip 1 4", "strip 1 8", "bound 1", "bound 1; strip 1 2",
-        "bound 1; strip 1 4", "bound 1; strip 1 6; split 2 4 lane", "strip 0 2", "divide 3",
-        "divide 3; bound 1; strip 1 3", "bound 1; divide 3; strip 1 4",
-        "strip 1 2; split 2 2 lane; split 10 2 upcast; thread 0",
-        "split 1 2 loop; strip 9 2", "bound 1; split 1 3 loop",
+        "stage_rows 1 3",
+        "stage_rows 1 4",
+        "stage_rows 1 8",
+        "bound 1",
+        "bound 1; stage_rows 1 2",
+        "bound 1; stage_rows 1 4",
+        "bound 1; stage_rows 1 6; split 2 4 vector",
+        "stage_rows 0 2",
+        "divide 3",
+        "divide 3; bound 1; stage_rows 1 3",
+        "bound 1; divide 3; stage_rows 1 4",
+        "stage_rows 1 2; split 2 2 vector; split 10 2 upcast; global 0",
+        "split 1 2 loop; stage_rows 9 2",
+        "bound 1; split 1 3 loop",
     };
     for (const char* list : lists) {
       CAPTURE(std::string(list));
@@ -76,16 +85,17 @@ TEST_SUITE("actions") {
     }
   }
 
-  TEST_CASE("a bound ends all loops over rows, and a strip makes them as long as the longest") {
+  TEST_CASE(
+      "a bound ends all loops over rows, and several at once makes them as long as the longest") {
     Arena arena;
     ArenaScope scope(arena);
     UOp bounded = apply(parse(attention), parse_actions("bound 1")[0]);
     REQUIRE(bounded);
     CHECK(loops_that_depend(bounded) == 5);
     for (UOp u : toposort(bounded)) CHECK(!u->is(Op::Where));
-    UOp strip = apply(bounded, parse_actions("strip 1 2")[0]);
-    REQUIRE(strip);
-    CHECK(loops_that_depend(strip) == 0);  // whole steps of 64 are all there is
+    UOp several = apply(bounded, parse_actions("stage_rows 1 2")[0]);
+    REQUIRE(several);
+    CHECK(loops_that_depend(several) == 0);  // whole steps of 64 are all there is
   }
 
   TEST_CASE("a bound hides what a mask hides and nothing else") {
@@ -117,7 +127,7 @@ TEST_SUITE("actions") {
     }
   }
 
-  TEST_CASE("what cannot be kept for several rows is refused with a reason") {
+  TEST_CASE("what cannot be staged for several rows is refused with a reason") {
     Arena arena;
     ArenaScope scope(arena);
     UOp body = parse(attention);
@@ -126,14 +136,14 @@ TEST_SUITE("actions") {
       CHECK(!apply(body, parse_actions(list)[0], &refused));
       return refused;
     };
-    CHECK(reason("split 1 2 upcast") == "something is kept for each position of a tile");
-    CHECK(reason("strip 2 2") == "nothing is kept in this loop");
-    CHECK(reason("strip 4 2") == "not an output loop");
+    CHECK(reason("split 1 2 upcast") == "something is staged for each position of a tile");
+    CHECK(reason("stage_rows 2 2") == "nothing is staged in this loop");
+    CHECK(reason("stage_rows 4 2") == "not an output loop");
     CHECK(reason("bound 2") == "no mask hides the end of rows");
     CHECK(reason("bound 4") == "not an output loop");
-    CHECK(reason("divide 5") == "no factor is a row divided by its sum");
-    CHECK(reason("divide 4") == "no sum of products runs over it alone");
-    CHECK(reason("block 7") == "something is kept over blocks");
-    CHECK(reason("skip 7") == "something is kept over it");
+    CHECK(reason("divide 5") == "no sum of products with a row divided by its sum");
+    CHECK(reason("divide 4") == "no sum of products with a row divided by its sum");
+    CHECK(reason("accumulate 7") == "something is staged over a loop that accumulates");
+    CHECK(reason("skip 7") == "something is staged over it");
   }
 }
