@@ -169,6 +169,61 @@ TEST_CASE("equal expressions of several threads are written in place by each") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a write that is pending is made once, whoever reads it") {
+  Tensor w = zeros({64}).contiguous().realize();
+  std::atomic<int> wrong{0};
+  for (int round = 1; round <= 50; ++round) {
+    w.add_(1);
+    std::vector<Tensor> sums;
+    for (int i = 0; i < 4; ++i) sums.push_back((w * (i + 1)).sum());
+    on_threads(4, [&](int i) {
+      wrong += sums[static_cast<size_t>(i)].item<float>() != 64.0f * static_cast<float>(round * (i + 1));
+    });
+    wrong += w.to_vector<float>()[63] != static_cast<float>(round);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("threads replay their own captures at once") {
+  std::atomic<int> wrong{0};
+  on_threads(4, [&](int i) {
+    Tensor w = full({16, 16}, 0.25).contiguous().realize(), steps = zeros({1}).contiguous().realize();
+    auto step = jit([&](const Tensor& x) {
+      steps.add_(1);
+      w.assign((w + x.matmul(w) / 16).clamp(-1, 1));
+      return w.sum() + steps.sum();
+    });
+    auto plain = [v = full({16, 16}, 0.25)](const Tensor& x) mutable {
+      v = ((v + x.matmul(v) / 16).clamp(-1, 1)).realize();
+      return v.sum();
+    };
+    for (int k = 0; k < 20; ++k) {
+      Tensor x = (from_data(ramp(256, static_cast<float>(i + k)), {16, 16}) / 512).realize();
+      const float got = step(x).item<float>(), want = plain(x).item<float>();
+      wrong += got != want + static_cast<float>(k + 1);
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("what a replay overwrites is read as it was") {
+  std::atomic<int> wrong{0};
+  Tensor state = zeros({512}).contiguous().realize();
+  auto add = jit([&](const Tensor& x) {
+    state.add_(x);
+    return state.sum();
+  });
+  Tensor one = ones({1}).contiguous().realize();
+  for (int round = 0; round < 60; ++round) {
+    Tensor twice = state * 2, total = (twice + 1).sum();
+    std::thread reads([&] { wrong += total.item<float>() != 512 * (2 * static_cast<float>(round) + 1); });
+    wrong += add(one).item<float>() != 512 * static_cast<float>(round + 1);
+    reads.join();
+    wrong += twice.to_vector<float>()[511] != 2 * static_cast<float>(round);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("tensors go on one thread while another realizes what reads them") {
   Channel used;
   std::thread ends([&] {

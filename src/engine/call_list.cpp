@@ -149,7 +149,7 @@ void CallList::check_sources() const {
 void CallList::run() {
   check_sources();
   for (Part& part : parts_) run_part(part);
-  counts_so_far().kernels_run += kernels_;
+  counters().kernels_run += kernels_;
 }
 
 void CallList::run_part(Part& part) {

@@ -4,7 +4,7 @@
 // so that running cannot fail for lack of it. Between runs single buffers and variables may be
 // replaced; a list that a device still works on is copied first. Kernels that follow each other on
 // one device are one submission. A run waits, on the device, for the tokens of what it touches and
-// adds its own. Not thread-safe: realize and replays hold the engine's lock.
+// adds its own. Not thread-safe: whoever runs one has a lease on the storages (engine/lease.h).
 #pragma once
 #include <memory>
 #include <span>

@@ -274,10 +274,14 @@ struct Watched {
 };
 using WatchedList = std::vector<Watched>;
 
-// Checks of threads that have ended. Guarded by the engine's lock.
-WatchedList& left_over() {
-  static auto* list = new WatchedList;
-  return *list;
+// Checks of threads that have ended.
+struct LeftOver {
+  std::mutex mutex;
+  WatchedList list;
+};
+LeftOver& left_over() {
+  static auto* l = new LeftOver;
+  return *l;
 }
 
 // A thread gets the errors of what it submitted, and no other thread does. If it ends before it
@@ -291,8 +295,8 @@ struct OwnWatched {
       new WatchedList(std::move(list));
       return;
     }
-    std::lock_guard lock(engine_mutex());
-    std::ranges::move(list, std::back_inserter(left_over()));
+    std::lock_guard lock(left_over().mutex);
+    std::ranges::move(list, std::back_inserter(left_over().list));
   }
 };
 WatchedList& watched() { return PerThread<OwnWatched>::get().list; }
@@ -317,14 +321,15 @@ std::optional<int64_t> result_in(Storage& storage, bool wait) {
 }  // namespace
 
 void watch(Storage& storage, const DeviceCheck& check) {
-  std::lock_guard lock(engine_mutex());
   if (device_buffer(storage).device_ref().holds_data())
     watched().push_back({StorageRef(storage), check});
 }
 
 void raise_violations(bool wait) {
-  std::lock_guard lock(engine_mutex());
-  if (wait) std::ranges::move(std::exchange(left_over(), {}), std::back_inserter(watched()));
+  if (wait) {
+    std::lock_guard lock(left_over().mutex);
+    std::ranges::move(std::exchange(left_over().list, {}), std::back_inserter(watched()));
+  }
   std::optional<DeviceCheck> broken;
   int64_t largest = kNoViolation;
   std::erase_if(watched(), [&](const Watched& one) {

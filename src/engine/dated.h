@@ -1,13 +1,14 @@
 // Caches that forget what was not used for longest.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace mote {
 
-// A cached value and when it was last asked for, by a count of all uses. Not thread-safe.
+// A cached value and when it was last asked for, by a count of all uses. Its cache guards it.
 template <class T>
 struct Dated {
   explicit Dated(T v) : value(std::move(v)), used(++uses) {}
@@ -17,7 +18,7 @@ struct Dated {
   }
   T value;
   uint64_t used;
-  static inline uint64_t uses = 0;
+  static inline std::atomic<uint64_t> uses = 0;
 };
 
 template <class Map>

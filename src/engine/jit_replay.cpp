@@ -1,9 +1,9 @@
 #include "engine/jit_replay.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "base/error.h"
+#include "engine/lease.h"
 #include "engine/realize.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
@@ -48,35 +48,17 @@ std::string size_text(const Storage& s) {
 
 // ---- handles of lists
 
-namespace {
-
-struct Known {
-  std::mutex mutex;
-  std::unordered_map<const TensorImpl*, uint32_t> handles;
-};
-Known& known() {
-  static auto* k = new Known;
-  return *k;
-}
-
-}  // namespace
-
 KnownTensor::KnownTensor(Tensor t) : tensor_(std::move(t)) {
-  if (!tensor_.defined()) return;
-  std::lock_guard lock(known().mutex);
-  ++known().handles[tensor_.impl()];
+  if (tensor_.defined()) ++tensor_.impl()->known;
 }
 
 KnownTensor::~KnownTensor() {
-  if (!tensor_.defined()) return;
-  std::lock_guard lock(known().mutex);
-  auto it = known().handles.find(tensor_.impl());
-  if (--it->second == 0) known().handles.erase(it);
+  if (tensor_.defined()) --tensor_.impl()->known;
 }
 
 bool KnownTensor::held_elsewhere() const {
-  std::lock_guard lock(known().mutex);
-  return tensor_.impl()->refs.load(std::memory_order_acquire) > known().handles.at(tensor_.impl());
+  const TensorImpl& t = *tensor_.impl();
+  return t.refs.load(std::memory_order_acquire) > t.known.load();
 }
 
 // ---- what must hold
@@ -176,6 +158,18 @@ void Replayable::choose_outputs() {
   }
 }
 
+void Replayable::run(const PlacedArguments& placed) {
+  StorageLease lease;
+  for (const State& s : states_) lease.add(*s.storage, s.written);
+  for (size_t i = 0; i < argument_params_.size(); ++i)
+    if (placed.storages[i]) lease.add(*placed.storages[i], argument_written_[i]);
+  for (size_t i = 0; i < gradients_.size(); ++i)
+    if (gradients_[i].param >= 0)
+      lease.add(*prim::base_of(node_of(gradients_now_[i]))->arg.storage, gradients_[i].written);
+  lease.take();
+  list_->run();
+}
+
 Tensor Replayable::make_item(const Item& item, const Walked& arguments,
                              const PlacedArguments& placed, const Values& values) const {
   const auto index = static_cast<size_t>(item.index);
@@ -224,7 +218,6 @@ Replayable::Results Replayable::make_results(const Walked& arguments, const Plac
 Replayable::Results Replayable::replay(const Values& values, const Walked& arguments,
                                        PlacedArguments& placed) {
   check_parts(values);
-  std::lock_guard lock(engine_mutex());
   finish_state();
   check_known_indices(placed.storages);
   give_own_memory(arguments, argument_written_, placed);
@@ -238,7 +231,7 @@ Replayable::Results Replayable::replay(const Values& values, const Walked& argum
     if (argument_params_[i] >= 0)
       list_->set_buffer(argument_params_[i], device_buffer(*placed.storages[i]));
   for (const auto& [name, value] : values) list_->set_value(name, value);
-  list_->run();
+  run(placed);
   watch_computed_indices(values);
   Results results = make_results(arguments, placed, values);
   raise_violations(false);

@@ -175,6 +175,7 @@ class Replayable {
   void finish_state();
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
+  void run(const PlacedArguments& placed);
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
                    const Values& values) const;
   Results make_results(const Walked& arguments, const PlacedArguments& placed,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -28,14 +29,13 @@ struct PlanKeyHash {
 
 constexpr size_t kMaxPlans = 1024;
 
-struct Engine {
-  std::recursive_mutex mutex;
+struct PlanCache {
+  std::mutex mutex;
   std::unordered_map<PlanKey, Dated<std::shared_ptr<const CompiledPlan>>, PlanKeyHash> plans;
-  EngineCounts counts;
 };
-Engine& engine() {
-  static auto* e = new Engine;
-  return *e;
+PlanCache& cache() {
+  static auto* c = new PlanCache;
+  return *c;
 }
 
 void check_computes(const Device& d, std::span<const uint32_t> provenance) {
@@ -76,7 +76,7 @@ void compile_kernels(const Plan& plan, Device& device, CompiledPlan& out) {
     auto start = std::chrono::steady_clock::now();
     auto kernels = kernels_for(bodies, runs);
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    engine().counts.lower_ms += took.count();
+    counters().lower_ms += took.count();
     for (size_t i = 0; i < steps.size(); ++i) out.steps[steps[i]].kernel = kernels[i];
   }
   out.distinct = static_cast<int>(bodies_seen.size());
@@ -89,8 +89,8 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
   if (flag(Flag::SPEC)) verify(sink, Stage::Tensor, "realize");
   const RewriteCounts before = rewrite_counts();
   Plan plan = schedule(sink, device.target());
-  engine().counts.visits += rewrite_counts().visits - before.visits;
-  engine().counts.attempts += rewrite_counts().attempts - before.attempts;
+  counters().visits += rewrite_counts().visits - before.visits;
+  counters().attempts += rewrite_counts().attempts - before.attempts;
   auto out = std::make_shared<CompiledPlan>();
   std::unordered_map<const Node*, std::vector<bool>> reads;  // equal bodies read alike
   out->steps.reserve(plan.steps.size());
@@ -101,7 +101,7 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
                           s.provenance});
   }
   compile_kernels(plan, device, *out);
-  engine().counts.nodes += arena.made();
+  counters().nodes += arena.made();
   out->buffers = std::move(plan.buffers);
   out->arenas = std::move(plan.arenas);
   out->unplanned_bytes = plan.unplanned_bytes;
@@ -110,28 +110,36 @@ std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& devic
 
 }  // namespace
 
-std::recursive_mutex& engine_mutex() { return engine().mutex; }
-EngineCounts& counts_so_far() { return engine().counts; }
+EngineCounters& counters() {
+  static EngineCounters c;
+  return c;
+}
 
 std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
-  Engine& e = engine();
-  ++e.counts.schedules;
+  PlanCache& c = cache();
+  ++counters().schedules;
   PlanKey key{flat, mix(code_flags_hash(), hash_bytes(device.name().data(), device.name().size()))};
-  if (auto it = e.plans.find(key); it != e.plans.end()) {
-    ++e.counts.schedule_hits;
-    return it->second.use();
+  {
+    std::lock_guard lock(c.mutex);
+    if (auto it = c.plans.find(key); it != c.plans.end()) {
+      ++counters().schedule_hits;
+      return it->second.use();
+    }
   }
   auto plan = compile_plan(flat, device);
   if (flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
   // Programs that never repeat must not pile up.
-  if (e.plans.size() >= kMaxPlans) drop_older_half(e.plans);
-  e.plans.try_emplace(std::move(key), plan);
-  return plan;
+  std::lock_guard lock(c.mutex);
+  if (c.plans.size() >= kMaxPlans) drop_older_half(c.plans);
+  return c.plans.try_emplace(std::move(key), plan).first->second.use();
 }
 
 void clear_plans() {
-  engine().plans.clear();
+  {
+    std::lock_guard lock(cache().mutex);
+    cache().plans.clear();
+  }
   clear_kernel_cache();
 }
 

@@ -1,8 +1,8 @@
 // From a flat graph of effects to kernels that are ready to run, kept by the graph's words.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,12 +33,16 @@ struct CompiledPlan {
   int distinct = 0;
 };
 
-// Held by whoever plans, realizes or replays: one at a time in a process. Guards the plans and
-// counts.
-std::recursive_mutex& engine_mutex();
-EngineCounts& counts_so_far();
+// EngineCounts, as threads add to them.
+struct EngineCounters {
+  std::atomic<uint64_t> schedules{0}, schedule_hits{0}, kernels_run{0}, nodes{0}, visits{0},
+      attempts{0}, plan_kernels{0}, plan_distinct{0};
+  std::atomic<double> lower_ms{0};
+};
+EngineCounters& counters();
 
-// `device` is where values live that name none (constants, positions).
+// `device` is where values live that name none (constants, positions). Threads may plan at the
+// same time.
 std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device);
 void clear_plans();
 

@@ -1,7 +1,6 @@
 #include "engine/realize.h"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 
@@ -10,6 +9,7 @@
 #include "engine/checks.h"
 #include "engine/goals.h"
 #include "engine/jit_record.h"
+#include "engine/lease.h"
 #include "engine/plan.h"
 #include "ir/device_list.h"
 #include "ir/provenance.h"
@@ -43,13 +43,31 @@ class Forward : public Flattener {
 };
 
 void count(const CompiledPlan& plan) {
-  EngineCounts& c = counts_so_far();
-  c.plan_kernels = static_cast<uint64_t>(
+  counters().plan_kernels = static_cast<uint64_t>(
       std::ranges::count_if(plan.steps, [](const CompiledStep& s) { return s.kernel != nullptr; }));
-  c.plan_distinct = static_cast<uint64_t>(plan.distinct);
+  counters().plan_distinct = static_cast<uint64_t>(plan.distinct);
 }
 
-void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, uint8_t id) {
+// Whether the storages still hold what these Buffer nodes name.
+bool is_current(std::span<const UOp> buffers) {
+  return std::ranges::all_of(buffers, [](UOp b) {
+    const auto named = b->nsrc ? static_cast<uint64_t>(b->src(0)->arg.i) : 0;
+    return b->arg.storage->version == named;
+  });
+}
+
+std::vector<bool> written_params(const CompiledPlan& plan, size_t params) {
+  std::vector<bool> written(params);
+  for (const CompiledStep& s : plan.steps)
+    for (size_t i = 0; s.writes(i); ++i)
+      if (int param = plan.buffers[static_cast<size_t>(s.buffers[i])].param; param >= 0)
+        written[static_cast<size_t>(param)] = true;
+  return written;
+}
+
+// False, having done nothing: another thread has written some of it meanwhile.
+bool run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, uint8_t id,
+               StorageLease& lease) {
   Forward forward(std::move(scratch));
   FlatInputs inputs;
   const std::vector<UOp> roots = effects_of(goals);
@@ -57,7 +75,14 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   auto plan = plan_for(flat, device);
   count(*plan);
   std::vector<DeviceBuffer*> buffers;
-  for (UOp b : inputs.buffers) buffers.push_back(&device_buffer(*b->arg.storage));
+  const std::vector<bool> written = written_params(*plan, inputs.buffers.size());
+  for (size_t i = 0; i < inputs.buffers.size(); ++i) {
+    Storage& s = *inputs.buffers[i]->arg.storage;
+    buffers.push_back(&device_buffer(s));
+    lease.add(s, written[i]);
+  }
+  lease.take();
+  if (!is_current(inputs.buffers)) return false;
   Recorder* r = Recorder::recording();
   if (r) r->record(plan, id, inputs, roots);
   CallList(plan, device, buffers, inputs.values).run();
@@ -66,6 +91,7 @@ void run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
     watch(found, m.check);
     if (r) r->record(RecordedCheck{&found, m.check});
   }
+  return true;
 }
 
 uint8_t device_of(std::span<const Goal> goals) {
@@ -90,12 +116,24 @@ std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
                                "interpret this graph"));
 }
 
-// Nothing is written before all checks are known to hold.
-void interpret_goals(std::vector<Goal>& goals) {
-  std::vector<UOp> roots = effects_of(goals);
+UOp buffer_under_effect(UOp effect) {
+  while (!effect->is(Op::Buffer)) effect = effect->src(0);
+  return effect;
+}
+
+// Nothing is written before all checks are known to hold. False: as run_goals.
+bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
+  std::vector<UOp> roots = effects_of(goals), buffers;
   GraphChecks checks;
-  for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); }))
-    if (!n->realized.load()) checks.stand_in(n);
+  for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); })) {
+    UOp held = tensor_graph::realized_in(n);
+    if (!held) checks.stand_in(n);
+    if (UOp at = held ? held : n; at->is(Op::Buffer)) buffers.push_back(at);
+  }
+  for (UOp b : buffers) lease.add(*b->arg.storage, false);
+  for (UOp root : roots) lease.add(*buffer_under_effect(root)->arg.storage, true);
+  lease.take();
+  if (!is_current(buffers)) return false;
   const std::vector<UOp> guards = checks.further_effects();
   const size_t asked = roots.size();
   roots.insert(roots.end(), guards.begin(), guards.end());
@@ -105,8 +143,7 @@ void interpret_goals(std::vector<Goal>& goals) {
   roots.resize(asked);
   std::vector<DeviceBuffer*> written;
   for (UOp leaf : roots) {
-    while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
-    written.push_back(&device_buffer(*leaf->arg.storage));
+    written.push_back(&device_buffer(*buffer_under_effect(leaf)->arg.storage));
     written.back()->ensure_memory("tensor");
   }
   for (size_t i = 0; i < goals.size(); ++i) {
@@ -115,6 +152,7 @@ void interpret_goals(std::vector<Goal>& goals) {
         .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens(true))
         .wait();
   }
+  return true;
 }
 
 // Values on an interpreting device that others copy from: they must be in memory first.
@@ -132,7 +170,6 @@ std::vector<Tensor> interpreted_sources(std::span<const Goal> goals) {
 }  // namespace
 
 void realize(std::span<const Tensor> tensors) try {
-  std::lock_guard lock(engine_mutex());
   if (Recorder* r = Recorder::recording()) r->begin_realize(tensors);
   Recorder::Engine engine(Recorder::current());
   std::vector<Goal> goals = goals_of(tensors);
@@ -145,15 +182,22 @@ void realize(std::span<const Tensor> tensors) try {
     before.clear();
     scratch = complete(goals = goals_of(tensors));
   };
-  run_first(interpreted_sources(goals));
-  if (goals.empty()) return;
-  const uint8_t id = device_of(goals);
-  Device& device = mote::device(id);
-  if (device.interprets_graphs()) {
-    if (Recorder* r = Recorder::recording()) r->saw_interpreter();
-    interpret_goals(goals);
-  } else {
-    run_goals(goals, std::move(scratch), device, id);
+  StorageLease lease;
+  for (bool ran = false; !ran;) {
+    run_first(interpreted_sources(goals));
+    if (goals.empty()) return;
+    const uint8_t id = device_of(goals);
+    Device& device = mote::device(id);
+    if (device.interprets_graphs()) {
+      if (Recorder* r = Recorder::recording()) r->saw_interpreter();
+      ran = interpret_goals(goals, lease);
+    } else {
+      ran = run_goals(goals, std::move(scratch), device, id, lease);
+    }
+    if (ran) break;
+    lease.drop();
+    goals.clear();
+    scratch = complete(goals = goals_of(tensors));
   }
   // Values that a failed check spoils are not kept where nothing was written: who asks again runs
   // it again, and gets the error again.
@@ -168,17 +212,25 @@ void realize(std::span<const Tensor> tensors) try {
 
 void set_aside(std::span<const Tensor> tensors) {
   if (tensors.empty()) return;
-  std::lock_guard lock(engine_mutex());
-  std::vector<Goal> goals = copies_for_others(tensors);
-  uint8_t id = goals[0].effect->device;
-  run_goals(goals, {}, mote::device(id), id);
+  std::vector<Goal> goals;
+  StorageLease lease;
+  for (;; lease.drop()) {
+    goals = copies_for_others(tensors);
+    for (const Goal& g : goals) lease.add(*g.node->arg.storage, true);
+    const uint8_t id = goals[0].effect->device;
+    if (run_goals(goals, {}, mote::device(id), id, lease)) break;
+  }
   begin_versions(tensors);
   settle(goals);
 }
 
 EngineCounts engine_counts() {
-  std::lock_guard lock(engine_mutex());
-  EngineCounts c = counts_so_far();
+  EngineCounts c;
+  const EngineCounters& now = counters();
+  c.schedules = now.schedules, c.schedule_hits = now.schedule_hits;
+  c.kernels_run = now.kernels_run, c.lower_ms = now.lower_ms;
+  c.nodes = now.nodes, c.visits = now.visits, c.attempts = now.attempts;
+  c.plan_kernels = now.plan_kernels, c.plan_distinct = now.plan_distinct;
   c.kernels_compiled = kernels_compiled();
   const LoweringWork lowering = lowering_work();
   c.nodes += lowering.nodes + tensor_graph::made();
@@ -188,12 +240,10 @@ EngineCounts engine_counts() {
 }
 
 void clear_caches() {
-  std::lock_guard lock(engine_mutex());
   clear_plans();
 }
 
 ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device_name) {
-  std::lock_guard lock(engine_mutex());
   std::vector<Goal> goals = goals_of(tensors);
   ScheduleReport report;
   if (goals.empty()) return report;

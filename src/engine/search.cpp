@@ -301,7 +301,6 @@ SearchCounts search_kernels(const std::vector<const Flat*>& bodies, Device& devi
 SearchReport search(double seconds) {
   CallScope call("search", Loc::current());
   check(seconds > 0, "[search] ", seconds, " seconds: expected a positive number");
-  std::lock_guard lock(engine_mutex());
   const auto start = Clock::now();
   std::vector<KnownKernel> known = known_kernels();
   std::ranges::sort(known, std::greater(), [](const KnownKernel& k) {

@@ -24,6 +24,7 @@ namespace mote {
 
 struct TensorImpl {
   std::atomic<uint32_t> refs{1};
+  std::atomic<uint32_t> known{0};  // of them: held by captured lists, which do not count as users
   DType dtype = DType::none;
   uint8_t device = kDefaultDevice;
   Storage* storage = nullptr;    // of a value that is `stored`: its own, which knows this impl
