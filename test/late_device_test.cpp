@@ -115,3 +115,20 @@ TEST_CASE("late device: an error surfaces where the value is asked for") {
   CHECK(a.sum().item<float>() == 28);
   CHECK((a + b).sum().item<float>() == 36);
 }
+
+TEST_CASE("far device: memory that the host cannot address") {
+  add_odd_devices();
+  Tensor x = from_data(ramp(500), {500}, {.device = "FAR"});
+  for (int i = 0; i < 5; ++i) {
+    x = ((x.to("FAR:1") + 1).realize() - 1).to("FAR").realize();
+    x = (x.to("LATE") + 1).to("FAR").realize().to("INTERP").realize().to("FAR") - 1;
+    x(Slice(0, 2)) = x(Slice(2, 4)) - 2;
+  }
+  CHECK(x.to_vector<float>() == ramp(500));
+  Tensor rows = from_data(ramp(8), {4, 2}, {.device = "FAR"});
+  Tensor i = from_data(std::vector<int64_t>{3, 1}, {2}, {.device = "FAR"});
+  CHECK(rows.index_select(0, i).to_vector<float>() == std::vector<float>{6, 7, 2, 3});
+  std::vector<float> host(4);
+  CHECK_THROWS_WITH(from_blob(host.data(), {4}, DType::f32, nullptr, nullptr, "FAR"),
+                    doctest::Contains("the device FAR cannot use memory of the host"));
+}

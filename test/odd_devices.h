@@ -9,6 +9,7 @@
 // there as large ones are elsewhere.
 // PARTED runs it too, as if kernels and memory cost nothing: sums of little are made of partial
 // sums there as those of much are elsewhere.
+// FAR runs it in memory that the host cannot address: its handles are numbers.
 #pragma once
 #include <cstdint>
 

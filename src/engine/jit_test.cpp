@@ -53,7 +53,7 @@ struct Model {
 TEST_SUITE("jit") {
   TEST_CASE("jit: runs once, captures once, then replays") {
     add_odd_devices();
-    for (const char* device : {"CPU", "LATE", "INTERP", "INTERP_PROGRAM"}) {
+    for (const char* device : {"CPU", "LATE", "FAR", "INTERP", "INTERP_PROGRAM"}) {
       CAPTURE(device);
       int calls = 0;
       auto f = jit([&](const Tensor& x) {

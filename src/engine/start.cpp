@@ -19,7 +19,7 @@ Storage* make_from_bytes(uint8_t device_id, DType dtype, int64_t count, const vo
   auto b = std::make_unique<DeviceBuffer>(device_id, dtype, count);
   Device& d = device(device_id);
   b->ensure_memory("tensor");
-  if (d.holds_data()) d.copy_in(b->memory->data(), bytes, b->bytes(), {}).wait();
+  if (d.holds_data()) d.copy_in(b->memory->address(), bytes, b->bytes(), {}).wait();
   return b.release();
 }
 
@@ -28,7 +28,7 @@ Storage* make_from_blob(uint8_t device_id, DType dtype, int64_t count, void* dat
   Device& d = device(device_id);
   check(d.on_host(), "[from_blob] the device ", d.name(), " cannot use memory of the host");
   auto* b = new DeviceBuffer(device_id, dtype, count);
-  b->memory = MemoryBlock::borrow(d, data, b->bytes(), deleter, context);
+  b->memory = MemoryBlock::borrow(d, host_place(data), b->bytes(), deleter, context);
   return b;
 }
 
@@ -37,10 +37,10 @@ Storage* make_part(Storage& whole, int64_t first, int64_t count) {
   Device& d = from.device_ref();
   if (d.computes() || !from.memory) return nullptr;
   auto* b = new DeviceBuffer(whole.device, whole.dtype, count);
-  char* data = static_cast<char*>(from.memory->data()) + first * size_of(whole.dtype);
   retain(&whole);
   auto let_go = [](void* held) { release(static_cast<Storage*>(held)); };
-  b->memory = MemoryBlock::borrow(d, data, b->bytes(), let_go, &whole);
+  const DeviceAddress start = from.memory->address() + first * size_of(whole.dtype);
+  b->memory = MemoryBlock::borrow(d, start, b->bytes(), let_go, &whole);
   return b;
 }
 

@@ -20,24 +20,29 @@ std::string failure_text(const Launch& launch, std::string_view why) {
   return text("kernel ", launch.name, made_at.empty() ? "" : ", made at ", made_at, ": ", why);
 }
 
-Token Device::copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) {
+void host_addresses(const Launch& launch, std::vector<void*>& out) {
+  out.clear();
+  for (DeviceAddress a : launch.buffers) out.push_back(host_address(a));
+}
+
+Token Device::copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after) {
   for (const Token& t : after) t.wait();
-  if (bytes) std::memcpy(to, host, static_cast<size_t>(bytes));
+  if (bytes) std::memcpy(host_address(to), host, static_cast<size_t>(bytes));
   return {};
 }
 
-Token Device::copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after) {
+Token Device::copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) {
   for (const Token& t : after) t.wait();
-  if (bytes) std::memcpy(host, from, static_cast<size_t>(bytes));
+  if (bytes) std::memcpy(host, host_address(from), static_cast<size_t>(bytes));
   return {};
 }
 
-void* Device::allocate_raw(int64_t bytes) {
+uint64_t Device::allocate_raw(int64_t bytes) {
   size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
-  return std::aligned_alloc(64, std::max<size_t>(rounded, 64));
+  return host_place(std::aligned_alloc(64, std::max<size_t>(rounded, 64))).handle;
 }
 
-void Device::free_raw(void* p, int64_t) { std::free(p); }
+void Device::free_raw(uint64_t handle, int64_t) { std::free(host_address({handle, 0})); }
 
 // ---- Memory
 
@@ -71,12 +76,12 @@ std::string Device::memory_text(int64_t asked, const char* what) const {
 static void spoil(MemoryBlock& m) {
   constexpr int64_t kMost = 64 << 20;  // beyond, pages that are never touched count
   if (m.device().on_host() && m.device().holds_data() && m.bytes() <= kMost)
-    std::memset(m.data(), 0xff, static_cast<size_t>(m.bytes()));
+    std::memset(host_address(m.address()), 0xff, static_cast<size_t>(m.bytes()));
 }
 
 std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes,
                                                    const char* what) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, nullptr, bytes));
+  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, {}, bytes));
   std::string full;
   {
     std::lock_guard lock(device.mutex_);
@@ -88,7 +93,7 @@ std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes
       device.live_bytes_ += bytes;
     }
   }
-  if (full.empty() && !(m->data_ = device.allocate_raw(bytes)))
+  if (full.empty() && !(m->address_.handle = device.allocate_raw(bytes)))
     full = text("out of memory on ", device.name(), ": the system has no ", bytes,
                 " bytes left that were asked for (", what, ")");
   if (!full.empty())
@@ -98,9 +103,9 @@ std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes
   return m;
 }
 
-std::shared_ptr<MemoryBlock> MemoryBlock::borrow(Device& device, void* data, int64_t bytes,
+std::shared_ptr<MemoryBlock> MemoryBlock::borrow(Device& device, DeviceAddress at, int64_t bytes,
                                        void (*deleter)(void*), void* context) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, data, bytes));
+  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, at, bytes));
   m->deleter_ = deleter;
   m->context_ = context;
   return m;
@@ -110,7 +115,7 @@ MemoryBlock::~MemoryBlock() {
   for (const Token& t : tokens_) t.wait_quietly();
   if (deleter_) deleter_(context_);
   if (!owned_) return;
-  if (data_) device_.free_raw(data_, bytes_);
+  if (address_.handle) device_.free_raw(address_.handle, bytes_);
   std::lock_guard lock(device_.mutex_);
   device_.live_bytes_ -= bytes_;
   device_.holders_.erase(holder_);
@@ -150,9 +155,8 @@ DeviceBuffer::DeviceBuffer(uint8_t device_id, DType d, int64_t n) {
 
 Device& DeviceBuffer::device_ref() const { return mote::device(device); }
 
-void* DeviceBuffer::ensure_memory(const char* what) {
+void DeviceBuffer::ensure_memory(const char* what) {
   if (!memory) memory = MemoryBlock::allocate(device_ref(), bytes(), what);
-  return memory->data();
 }
 
 DeviceBuffer& device_buffer(Storage& s) { return static_cast<DeviceBuffer&>(s); }

@@ -6,6 +6,8 @@
 // kernel's name and the user's line. A device may complete at once (CPU, NULL) or late and in any
 // order that the tokens allow. All functions are thread-safe.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,10 +31,24 @@ class Code {
   virtual ~Code() = default;
 };
 
+// A place in a device's memory: a handle that the device gave, and bytes from its start. Only the
+// device knows what a handle is.
+struct DeviceAddress {
+  uint64_t handle = 0;  // 0: none
+  int64_t offset = 0;
+  DeviceAddress operator+(int64_t bytes) const { return {handle, offset + bytes}; }
+  bool operator==(const DeviceAddress&) const = default;
+};
+// Where a device is on the host (Device::on_host), a handle is an address.
+inline DeviceAddress host_place(const void* p) { return {reinterpret_cast<uint64_t>(p), 0}; }
+inline std::byte* host_address(DeviceAddress a) {
+  return reinterpret_cast<std::byte*>(a.handle) + a.offset;
+}
+
 // One run of a kernel.
 struct Launch {
   std::shared_ptr<const Code> code;  // keeps `name` as well
-  std::vector<void*> buffers;    // by Param slot
+  std::vector<DeviceAddress> buffers;   // by Param slot
   std::vector<int64_t> vars;     // as Program::vars
   int64_t extent = 1;            // of the Thread range
   bool threaded = false;
@@ -42,6 +58,9 @@ struct Launch {
 // Launches in order. A list may be submitted again; until the token of its last submission is done
 // nobody changes it, afterwards the device no longer looks at it.
 using LaunchList = std::shared_ptr<const std::vector<Launch>>;
+
+// The buffers of a launch, for a device on the host.
+void host_addresses(const Launch& launch, std::vector<void*>& out);
 
 // What the token of a launch that failed should say: the kernel's name, the user's line and why.
 std::string failure_text(const Launch& launch, std::string_view why);
@@ -61,16 +80,16 @@ class Device {
 
   // Work, in order, after the tokens given.
   virtual Token submit(LaunchList list, std::span<const Token> after) = 0;
-  virtual Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after);
-  virtual Token copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after);
+  virtual Token copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after);
+  virtual Token copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after);
   virtual void synchronize() {}
   // Asked before work that reads this memory is submitted: a Device error where it is gone.
-  virtual void check_readable(const void*, int64_t) const {}
+  virtual void check_readable(DeviceAddress, int64_t) const {}
 
-  // Raw memory, 64-byte aligned; null when the device has none left. NULL devices hand out
+  // A handle of new memory, 64-byte aligned; 0 when the device has none left. NULL devices hand out
   // addresses that nothing may touch.
-  virtual void* allocate_raw(int64_t bytes);
-  virtual void free_raw(void* p, int64_t bytes);
+  virtual uint64_t allocate_raw(int64_t bytes);
+  virtual void free_raw(uint64_t handle, int64_t bytes);
   virtual bool holds_data() const { return true; }        // false: nothing can be read back
   virtual bool computes() const { return true; }          // false: it is only copied from
   virtual bool on_host() const { return true; }           // the host can address its memory
@@ -104,10 +123,10 @@ class MemoryBlock {
   // largest holders.
   static std::shared_ptr<MemoryBlock> allocate(Device& device, int64_t bytes, const char* what);
   // Memory of the caller's.
-  static std::shared_ptr<MemoryBlock> borrow(Device& device, void* data, int64_t bytes,
+  static std::shared_ptr<MemoryBlock> borrow(Device& device, DeviceAddress at, int64_t bytes,
                                         void (*deleter)(void*), void* context);
   ~MemoryBlock();
-  void* data() const { return data_; }
+  DeviceAddress address() const { return address_; }
   int64_t bytes() const { return bytes_; }
   Device& device() const { return device_; }
   // Work that touches this block. Later users wait for what wrote it, and get its error if it
@@ -118,10 +137,10 @@ class MemoryBlock {
   void wait() const;
 
  private:
-  MemoryBlock(Device& device, void* data, int64_t bytes)
-      : device_(device), data_(data), bytes_(bytes) {}
+  MemoryBlock(Device& device, DeviceAddress at, int64_t bytes)
+      : device_(device), address_(at), bytes_(bytes) {}
   Device& device_;
-  void* data_;
+  DeviceAddress address_;
   int64_t bytes_;
   void (*deleter_)(void*) = nullptr;
   void* context_ = nullptr;
@@ -138,7 +157,7 @@ class DeviceBuffer : public Storage {
   Device& device_ref() const;
   int64_t bytes() const { return count * size_of(dtype); }
   bool allocated() const { return memory != nullptr; }
-  void* ensure_memory(const char* what);
+  void ensure_memory(const char* what);
   std::shared_ptr<MemoryBlock> memory;
 };
 DeviceBuffer& device_buffer(Storage& s);
