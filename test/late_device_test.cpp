@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "base/error.h"
 #include "engine/realize.h"
@@ -131,4 +133,32 @@ TEST_CASE("far device: memory that the host cannot address") {
   std::vector<float> host(4);
   CHECK_THROWS_WITH(from_blob(host.data(), {4}, DType::f32, nullptr, nullptr, "FAR"),
                     doctest::Contains("the device FAR cannot use memory of the host"));
+}
+
+// Three kernels, with memory of their own and results that are dropped.
+static void step_late(Tensor& x, const Tensor& weight) {
+  Tensor y = (x.reshape({8, 8}).matmul(weight).softmax(1) + 1).realize();
+  x = (x + y.sum() - 72).contiguous().realize();
+}
+
+TEST_CASE("late device: the host waits at its queue limit only") {
+  add_odd_devices();
+  Tensor x = from_data(ramp(64), {64}, late), weight = (zeros({8, 8}, late) + 0.125).realize();
+  step_late(x, weight);
+  CHECK(x.sum().item<float>() == doctest::Approx(63 * 32));
+  const EngineCounts before = engine_counts();
+  hold_late(true);
+  for (int i = 0; i < 32; ++i) step_late(x, weight);  // 64 submissions
+  CHECK(engine_counts().waits == before.waits);
+  std::thread lets_go([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    hold_late(false);
+  });
+  for (int i = 0; i < 1000; ++i) step_late(x, weight);
+  lets_go.join();
+  const EngineCounts after = engine_counts();
+  CHECK(after.queue_waits > before.queue_waits);
+  CHECK(after.waits - before.waits == after.queue_waits - before.queue_waits);
+  MESSAGE((after.waits - before.waits), " waits for 2064 submissions");
+  CHECK(x.sum().item<float>() == doctest::Approx(63 * 32));
 }

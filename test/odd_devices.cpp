@@ -18,7 +18,10 @@ namespace mote {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<int64_t> kernels_until_failure{-1};
+std::atomic<Clock::time_point> held_until{};
 // Opened first: devices are opened one at a time.
 Device *cpu = nullptr, *interpreter = nullptr;
 
@@ -26,9 +29,9 @@ struct Task {
   std::function<void()> work;
   std::vector<Token> after;
   Token done = Token::pending();
-  std::chrono::steady_clock::time_point not_before;
+  Clock::time_point not_before;
   bool is_ready() const {
-    return std::chrono::steady_clock::now() >= not_before &&
+    return Clock::now() >= not_before &&
            std::ranges::all_of(after, [](const Token& t) { return t.done(); });
   }
 };
@@ -45,7 +48,7 @@ class Pool {
     Task t;
     t.work = std::move(work);
     t.after.assign(after.begin(), after.end());
-    t.not_before = std::chrono::steady_clock::now() + std::chrono::microseconds(random_() % 400);
+    t.not_before = Clock::now() + std::chrono::microseconds(random_() % 400);
     tasks_.push_back(t);
     changed_.notify_one();
     return t.done;
@@ -69,7 +72,7 @@ class Pool {
     for (;;) {
       std::ranges::shuffle(tasks_, random_);
       auto it = std::ranges::find_if(tasks_, &Task::is_ready);
-      if (it != tasks_.end()) {
+      if (it != tasks_.end() && Clock::now() >= held_until.load()) {
         Task t = std::move(*it);
         tasks_.erase(it);
         return t;
@@ -119,6 +122,7 @@ class Late : public Device {
                      after);
   }
 
+  bool has_queue() const override { return true; }
   uint64_t allocate_raw(int64_t bytes) override {
     const uint64_t handle = Device::allocate_raw(bytes);
     if (handle) std::memset(host_address({handle, 0}), 0xa5, static_cast<size_t>(bytes));
@@ -247,5 +251,9 @@ void add_odd_devices() {
 }
 
 void fail_late_kernel(int64_t skip) { kernels_until_failure = skip; }
+
+void hold_late(bool hold) {
+  held_until = hold ? Clock::now() + std::chrono::seconds(10) : Clock::time_point{};
+}
 
 }  // namespace mote

@@ -164,6 +164,7 @@ void CallList::run_part(Part& part) {
     part.last = part.device->submit(part.launches, after_);
   for (const Use& use : part.uses)
     memories_[static_cast<size_t>(use.memory)]->add_token(part.last, use.writes);
+  counts_so_far().queue_waits += part.device->limit_queue(part.last);
 }
 
 Token CallList::run_timed(Part& part) {

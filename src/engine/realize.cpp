@@ -190,6 +190,7 @@ EngineCounts engine_counts() {
   std::lock_guard lock(engine_mutex());
   EngineCounts c = counts_so_far();
   c.kernels_compiled = kernels_compiled();
+  c.waits = Token::waits();
   const LoweringWork lowering = lowering_work();
   c.nodes += lowering.nodes + tensor_graph::made();
   c.visits += lowering.rewrites.visits;

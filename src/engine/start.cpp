@@ -19,7 +19,8 @@ Storage* make_from_bytes(uint8_t device_id, DType dtype, int64_t count, const vo
   auto b = std::make_unique<DeviceBuffer>(device_id, dtype, count);
   Device& d = device(device_id);
   b->ensure_memory("tensor");
-  if (d.holds_data()) d.copy_in(b->memory->address(), bytes, b->bytes(), {}).wait();
+  if (d.holds_data()) 
+    d.copy_in(b->memory->address(), bytes, b->bytes(), b->memory->tokens(true)).wait();
   return b.release();
 }
 

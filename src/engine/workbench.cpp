@@ -82,7 +82,8 @@ void Workbench::fill(bool positive) {
     Buffer& b = buffers_[i];
     if (!b.memory) continue;
     HostArray values = random_values(b.dtype, b.count, i, positive);
-    device_.copy_in(b.memory->address(), values.bytes.data(), b.memory->bytes(), {}).wait();
+    MemoryBlock& m = *b.memory;
+    device_.copy_in(m.address(), values.bytes.data(), m.bytes(), m.tokens(true)).wait();
     if (b.written) b.start = std::move(values);
   }
 }

@@ -19,7 +19,6 @@
 #include "runtime/devices.h"
 #include "runtime/disk_cache.h"
 #include "runtime/elf.h"
-#include "runtime/host_memory.h"
 #include "runtime/llvm.h"
 
 namespace mote {
@@ -125,16 +124,8 @@ class Cpu : public Device {
     return {};
   }
 
-  uint64_t allocate_raw(int64_t bytes) override {
-    return host_place(memory_.allocate(bytes)).handle;
-  }
-  void free_raw(uint64_t handle, int64_t bytes) override {
-    memory_.free(host_address({handle, 0}), bytes);
-  }
-
  private:
   Target c_target_;
-  HostMemory memory_;
 
   static void run(const Launch& l, std::span<void* const> buffers) {
     const auto& code = *static_cast<const CpuCode*>(l.code.get());

@@ -1,6 +1,7 @@
 #include "runtime/device.h"
 
-#include <algorithm>
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -37,111 +38,31 @@ Token Device::copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<
   return {};
 }
 
+// Of the host; large memory in large pages, which are fewer to fault in.
 uint64_t Device::allocate_raw(int64_t bytes) {
-  size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
-  return host_place(std::aligned_alloc(64, std::max<size_t>(rounded, 64))).handle;
+  constexpr int64_t kLine = 64, kPage = 4 << 10, kHugePage = 2 << 20;
+  const int64_t align = bytes < 64 << 10 ? kLine : bytes < 2 * kHugePage ? kPage : kHugePage;
+  const auto whole = static_cast<size_t>((bytes + align - 1) / align * align);
+  void* p = std::aligned_alloc(static_cast<size_t>(align), whole);
+  if (p && align == kHugePage) madvise(p, whole, MADV_HUGEPAGE);
+  return host_place(p).handle;
 }
 
 void Device::free_raw(uint64_t handle, int64_t) { std::free(host_address({handle, 0})); }
 
-// ---- Memory
-
-int64_t Device::byte_limit() const {
-  std::lock_guard lock(mutex_);
-  return byte_limit_;
-}
-void Device::set_byte_limit(int64_t bytes) {
-  std::lock_guard lock(mutex_);
-  byte_limit_ = bytes;
-}
-int64_t Device::live_bytes() const {
-  std::lock_guard lock(mutex_);
-  return live_bytes_;
-}
-
-std::string Device::memory_text(int64_t asked, const char* what) const {
-  std::string out = text("out of memory on ", name_, ": ", asked, " bytes asked for (", what, "), ",
-                         live_bytes_, " of ", byte_limit_, " in use");
-  int shown = 0;
-  for (auto it = holders_.begin(); it != holders_.end() && shown < 3; ++it, ++shown) {
-    std::string at = place(it->second.provenance);
-    out += text(shown ? ", " : "; the largest: ", it->second.what, " ", it->first,
-                at.empty() ? "" : " from ", at);
-  }
-  return out;
-}
-
-// The block counts from before its memory is taken, so that threads cannot pass the limit together.
-// NaNs, so that tests see whoever reads what nobody wrote.
-static void spoil(MemoryBlock& m) {
-  constexpr int64_t kMost = 64 << 20;  // beyond, pages that are never touched count
-  if (m.device().on_host() && m.device().holds_data() && m.bytes() <= kMost)
-    std::memset(host_address(m.address()), 0xff, static_cast<size_t>(m.bytes()));
-}
-
-std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes,
-                                                   const char* what) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, {}, bytes));
-  std::string full;
+bool Device::limit_queue(const Token& submitted) {
+  constexpr size_t kMost = 64;
+  if (submitted.done()) return false;
+  Token oldest;
   {
-    std::lock_guard lock(device.mutex_);
-    if (bytes > device.byte_limit_ - device.live_bytes_) {
-      full = device.memory_text(bytes, what);
-    } else {
-      m->holder_ = device.holders_.insert({bytes, {what, current_provenance()}});
-      m->owned_ = true;
-      device.live_bytes_ += bytes;
-    }
+    std::lock_guard lock(queue_mutex_);
+    queue_.push_back(submitted);
+    if (queue_.size() <= kMost) return false;
+    std::erase_if(queue_, [](const Token& t) { return t.done(); });
+    if (queue_.size() <= kMost) return false;
+    oldest = queue_.front();
   }
-  if (full.empty() && !(m->address_.handle = device.allocate_raw(bytes)))
-    full = text("out of memory on ", device.name(), ": the system has no ", bytes,
-                " bytes left that were asked for (", what, ")");
-  if (!full.empty())
-    fail(ErrorKind::Device,
-         text("[", *current_method() ? current_method() : "allocate", "] ", full));
-  if (flag(Flag::SPEC)) spoil(*m);
-  return m;
-}
-
-std::shared_ptr<MemoryBlock> MemoryBlock::borrow(Device& device, DeviceAddress at, int64_t bytes,
-                                       void (*deleter)(void*), void* context) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, at, bytes));
-  m->deleter_ = deleter;
-  m->context_ = context;
-  return m;
-}
-
-MemoryBlock::~MemoryBlock() {
-  for (const Token& t : tokens_) t.wait_quietly();
-  if (deleter_) deleter_(context_);
-  if (!owned_) return;
-  if (address_.handle) device_.free_raw(address_.handle, bytes_);
-  std::lock_guard lock(device_.mutex_);
-  device_.live_bytes_ -= bytes_;
-  device_.holders_.erase(holder_);
-}
-
-void MemoryBlock::add_token(const Token& t, bool writes) {
-  if (t.succeeded()) return;
-  std::lock_guard lock(mutex_);
-  std::erase_if(tokens_, [](const Token& old) { return old.succeeded(); });
-  tokens_.push_back(writes ? t : t.quiet());
-}
-
-std::vector<Token> MemoryBlock::tokens(bool to_write) const {
-  std::vector<Token> out;
-  append_tokens(out, to_write);
-  return out;
-}
-
-void MemoryBlock::append_tokens(std::vector<Token>& out, bool to_write) const {
-  std::lock_guard lock(mutex_);
-  for (const Token& t : tokens_)
-    if (to_write || !t.is_quiet()) out.push_back(t);
-}
-
-void MemoryBlock::wait() const {
-  for (const Token& t : tokens(false)) t.wait();
+  return oldest.wait_quietly();
 }
 
 // ---- DeviceBuffer
@@ -182,7 +103,7 @@ Device& device(std::string_view given) {
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
     int64_t limit = flag(Flag::MEMORY_MB) << 20;
-    if (made->holds_data()) made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    if (made->holds_data()) made->pool().set_byte_limit(limit ? limit : cpu_info().memory_bytes);
     if (made->interprets_graphs()) interpreter_opened = true;
     return *(*open->emplace(name, std::move(made)).first).second;
   }
