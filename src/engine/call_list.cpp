@@ -164,7 +164,7 @@ void CallList::run_part(Part& part) {
     part.last = part.device->submit(part.launches, after_);
   for (const Use& use : part.uses)
     memories_[static_cast<size_t>(use.memory)]->add_token(part.last, use.writes);
-  counts_so_far().queue_waits += part.device->limit_queue(part.last);
+  part.device->limit_queue(part.last);
 }
 
 Token CallList::run_timed(Part& part) {
@@ -186,10 +186,11 @@ Token CallList::copy(const CompiledStep& step, std::span<const Token> after) {
   const DeviceAddress there = address(step.buffers[0]), here = address(step.buffers[1]);
   if (source.on_host()) return target.copy_in(there, host_address(here), to.bytes(), after);
   if (target.on_host()) return source.copy_out(host_address(there), here, to.bytes(), after);
-  std::vector<char> host(static_cast<size_t>(from.bytes()));
-  source.copy_out(host.data(), here, from.bytes(), after).wait();
-  target.copy_in(there, host.data(), to.bytes(), {}).wait();
-  return {};
+  auto host = std::make_shared<std::vector<char>>(static_cast<size_t>(from.bytes()));
+  const Token out = source.copy_out(host->data(), here, from.bytes(), after);
+  const Token in = target.copy_in(there, host->data(), to.bytes(), {&out, 1});
+  target.limit_queue(in, host);
+  return in;
 }
 
 }  // namespace mote

@@ -191,6 +191,7 @@ EngineCounts engine_counts() {
   EngineCounts c = counts_so_far();
   c.kernels_compiled = kernels_compiled();
   c.waits = Token::waits();
+  c.queue_waits = Device::queue_waits();
   const LoweringWork lowering = lowering_work();
   c.nodes += lowering.nodes + tensor_graph::made();
   c.visits += lowering.rewrites.visits;

@@ -50,19 +50,21 @@ uint64_t Device::allocate_raw(int64_t bytes) {
 
 void Device::free_raw(uint64_t handle, int64_t) { std::free(host_address({handle, 0})); }
 
-bool Device::limit_queue(const Token& submitted) {
+static std::atomic<uint64_t> queue_waits_so_far = 0;
+uint64_t Device::queue_waits() { return queue_waits_so_far; }
+
+void Device::limit_queue(const Token& submitted, std::shared_ptr<const void> needs) {
   constexpr size_t kMost = 64;
-  if (submitted.done()) return false;
+  if (submitted.done()) return;
   Token oldest;
   {
     std::lock_guard lock(queue_mutex_);
-    queue_.push_back(submitted);
-    if (queue_.size() <= kMost) return false;
-    std::erase_if(queue_, [](const Token& t) { return t.done(); });
-    if (queue_.size() <= kMost) return false;
-    oldest = queue_.front();
+    queue_.push_back({submitted, std::move(needs)});
+    std::erase_if(queue_, [](const Submission& s) { return s.token.done(); });
+    if (queue_.size() <= kMost) return;
+    oldest = queue_.front().token;
   }
-  return oldest.wait_quietly();
+  queue_waits_so_far += oldest.wait_quietly();
 }
 
 // ---- DeviceBuffer

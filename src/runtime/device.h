@@ -84,9 +84,10 @@ class Device {
   virtual bool has_queue() const { return false; }        // work waits for its tokens there
   virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
 
-  // Work was submitted that ends with this token. Waits for the oldest if too much is under way, and
-  // says whether it had to.
-  bool limit_queue(const Token& submitted);
+  // Work was submitted that ends with this token, and needs memory of the host until then. Waits for
+  // the oldest if too much is under way.
+  void limit_queue(const Token& submitted, std::shared_ptr<const void> needs = {});
+  static uint64_t queue_waits();  // of all devices
   MemoryPool& pool() { return pool_; }
 
  protected:
@@ -95,7 +96,11 @@ class Device {
 
  private:
   std::mutex queue_mutex_;
-  std::deque<Token> queue_;  // under way, the oldest first
+  struct Submission {
+    Token token;
+    std::shared_ptr<const void> needs;
+  };
+  std::deque<Submission> queue_;  // under way, the oldest first
   MemoryPool pool_{*this};
 };
 
