@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "base/error.h"
 #include "engine/realize.h"
@@ -114,4 +116,50 @@ TEST_CASE("late device: an error surfaces where the value is asked for") {
   CHECK(error_of([&] { c.to_vector<float>(); }).find("no more ink") != std::string::npos);
   CHECK(a.sum().item<float>() == 28);
   CHECK((a + b).sum().item<float>() == 36);
+}
+
+TEST_CASE("far device: memory that the host cannot address") {
+  add_odd_devices();
+  Tensor x = from_data(ramp(500), {500}, {.device = "FAR"});
+  for (int i = 0; i < 5; ++i) {
+    x = ((x.to("FAR:1") + 1).realize() - 1).to("FAR").realize();
+    x = (x.to("LATE") + 1).to("FAR").realize().to("INTERP").realize().to("FAR") - 1;
+    x(Slice(0, 2)) = x(Slice(2, 4)) - 2;
+  }
+  CHECK(x.to_vector<float>() == ramp(500));
+  Tensor rows = from_data(ramp(8), {4, 2}, {.device = "FAR"});
+  Tensor i = from_data(std::vector<int64_t>{3, 1}, {2}, {.device = "FAR"});
+  CHECK(rows.index_select(0, i).to_vector<float>() == std::vector<float>{6, 7, 2, 3});
+  std::vector<float> host(4);
+  CHECK_THROWS_WITH(from_blob(host.data(), {4}, DType::f32, nullptr, nullptr, "FAR"),
+                    doctest::Contains("the device FAR cannot use memory of the host"));
+}
+
+// Kernels with memory of their own, values of the host, and results that are dropped.
+static void step_late(Tensor& x, const Tensor& weight) {
+  Tensor more = from_data(std::vector<float>(64, 1), {64}, late);
+  Tensor y = (x.reshape({8, 8}).matmul(weight).softmax(1) + 1).realize();
+  x = (x + y.sum() - 73 + more).contiguous().realize();
+}
+
+TEST_CASE("late device: the host waits at its queue limit only") {
+  add_odd_devices();
+  Tensor x = from_data(ramp(64), {64}, late), weight = (zeros({8, 8}, late) + 0.125).realize();
+  step_late(x, weight);
+  CHECK(x.sum().item<float>() == doctest::Approx(63 * 32));
+  const EngineCounts before = engine_counts();
+  hold_late(true);
+  for (int i = 0; i < 21; ++i) step_late(x, weight);  // 63 submissions
+  CHECK(engine_counts().waits == before.waits);
+  std::thread lets_go([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    hold_late(false);
+  });
+  for (int i = 0; i < 1000; ++i) step_late(x, weight);
+  lets_go.join();
+  const EngineCounts after = engine_counts();
+  CHECK(after.queue_waits > before.queue_waits);
+  CHECK(after.waits - before.waits == after.queue_waits - before.queue_waits);
+  MESSAGE((after.waits - before.waits), " waits for 3063 submissions");
+  CHECK(x.sum().item<float>() == doctest::Approx(63 * 32));
 }

@@ -43,20 +43,20 @@ TEST_SUITE("memory limits") {
   TEST_CASE("the error says what was asked, what is live and who holds most; nothing leaks") {
     for (const char* name : {"CPU:11", "INTERP:11"}) {
       Device& d = device(name);
-      d.set_byte_limit(1000000);
+      d.pool().set_byte_limit(1000000);
       Tensor a = filled(100000, 1, name), b = filled(50000, 2, name), c = filled(1000, 3, name);
       a.realize(); const int made_a = __LINE__;
       b.realize();
-      CHECK(d.live_bytes() == 600000);
+      CHECK(d.pool().live_bytes() == 600000);
       Tensor big = filled(200000, 4, name), sum = big + a.sum();
       int asked = 0;
       Caught e = caught([&] { asked = __LINE__; big.realize(); });
       CHECK(e.kind == ErrorKind::Device);
       CHECK(e.text == "[realize] out of memory on " + std::string(name) +
-                          ": 800000 bytes asked for (tensor), 600000 of 1000000 in use; the "
-                          "largest: tensor 400000 from " + here(made_a) + ", tensor 200000 from " +
+                          ": 800000 bytes asked for (tensor), 600000 of 1000000 in use, 0 kept for "
+                          "reuse; the largest: tensor 400000 from " + here(made_a) + ", tensor 200000 from " +
                           here(made_a + 1) + " (" + here(asked) + ")");
-      CHECK(d.live_bytes() == 600000);
+      CHECK(d.pool().live_bytes() == 600000);
       CHECK(c.to_vector<float>()[999] == 3);
       a = Tensor();
       CHECK(caught([&] { big.realize(); }).text.find("out of memory") != std::string::npos);
@@ -65,7 +65,7 @@ TEST_SUITE("memory limits") {
       CHECK(big.realize().to_vector<float>()[199999] == 4);
       big = Tensor();
       c = Tensor();
-      CHECK(d.live_bytes() == 0);
+      CHECK(d.pool().live_bytes() == 0);
     }
   }
 
@@ -73,12 +73,12 @@ TEST_SUITE("memory limits") {
     for (const char* name : {"CPU:12", "INTERP:12"}) {
       Device& d = device(name);
       Tensor x = filled(1000, 1, name).realize(), y = filled(1000, 1, name).realize();
-      d.set_byte_limit(d.live_bytes() + 1000);
+      d.pool().set_byte_limit(d.pool().live_bytes() + 1000);
       x.add_(1);
       y.add_(x);
       Tensor large = (x.unsqueeze(0) * y.unsqueeze(1)).contiguous();
       CHECK(caught([&] { realize(std::vector<Tensor>{x, y, large}); }).kind == ErrorKind::Device);
-      d.set_byte_limit(1 << 30);
+      d.pool().set_byte_limit(1 << 30);
       realize(std::vector<Tensor>{x, y, large});
       CHECK(x.to_vector<float>()[0] == 2);
       CHECK(y.to_vector<float>()[999] == 3);
@@ -88,9 +88,9 @@ TEST_SUITE("memory limits") {
 
   TEST_CASE("MEMORY_MB sets the limit of a device that is opened") {
     FlagScope limit(Flag::MEMORY_MB, 2);
-    CHECK(device("CPU:13").byte_limit() == 2 << 20);
+    CHECK(device("CPU:13").pool().byte_limit() == 2 << 20);
     FlagScope most(Flag::MEMORY_MB, 1 << 30);
-    CHECK(device("CPU:15").byte_limit() == int64_t{1} << 50);
+    CHECK(device("CPU:15").pool().byte_limit() == int64_t{1} << 50);
     CHECK(caught([&] { zeros({1000, 1000}, {.device = "CPU:13"}).realize(); }).text.find(
               "4000000 bytes asked for") != std::string::npos);
   }
@@ -98,10 +98,10 @@ TEST_SUITE("memory limits") {
 #if !defined(__SANITIZE_ADDRESS__)  // which ends the program when so much is asked for
   TEST_CASE("more than the machine has is an error, not an abort") {
     for (const char* name : {"CPU:14", "INTERP:14"}) {
-      device(name).set_byte_limit(INT64_MAX);
+      device(name).pool().set_byte_limit(INT64_MAX);
       Tensor t = zeros({1 << 30, 1 << 28}, {.device = name}) + 1;
       CHECK(caught([&] { t.realize(); }).kind == ErrorKind::Device);
-      CHECK(device(name).live_bytes() == 0);
+      CHECK(device(name).pool().live_bytes() == 0);
       CHECK(caught([&] { t.to_vector<float>(); }).kind == ErrorKind::Device);
     }
   }

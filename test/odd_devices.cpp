@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -17,7 +18,10 @@ namespace mote {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<int64_t> kernels_until_failure{-1};
+std::atomic<Clock::time_point> held_until{};
 // Opened first: devices are opened one at a time.
 Device *cpu = nullptr, *interpreter = nullptr;
 
@@ -25,9 +29,9 @@ struct Task {
   std::function<void()> work;
   std::vector<Token> after;
   Token done = Token::pending();
-  std::chrono::steady_clock::time_point not_before;
+  Clock::time_point not_before;
   bool is_ready() const {
-    return std::chrono::steady_clock::now() >= not_before &&
+    return Clock::now() >= not_before &&
            std::ranges::all_of(after, [](const Token& t) { return t.done(); });
   }
 };
@@ -44,7 +48,7 @@ class Pool {
     Task t;
     t.work = std::move(work);
     t.after.assign(after.begin(), after.end());
-    t.not_before = std::chrono::steady_clock::now() + std::chrono::microseconds(random_() % 400);
+    t.not_before = Clock::now() + std::chrono::microseconds(random_() % 400);
     tasks_.push_back(t);
     changed_.notify_one();
     return t.done;
@@ -68,7 +72,7 @@ class Pool {
     for (;;) {
       std::ranges::shuffle(tasks_, random_);
       auto it = std::ranges::find_if(tasks_, &Task::is_ready);
-      if (it != tasks_.end()) {
+      if (it != tasks_.end() && Clock::now() >= held_until.load()) {
         Task t = std::move(*it);
         tasks_.erase(it);
         return t;
@@ -109,22 +113,24 @@ class Late : public Device {
         },
         after);
   }
-  Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) override {
-    return pool_.add([=] { std::memcpy(to, host, static_cast<size_t>(bytes)); }, after);
+  Token copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after) override {
+    return pool_.add([=] { std::memcpy(host_address(to), host, static_cast<size_t>(bytes)); },
+                     after);
   }
-  Token copy_out(void* host, const void* from, int64_t bytes,
-                 std::span<const Token> after) override {
-    return pool_.add([=] { std::memcpy(host, from, static_cast<size_t>(bytes)); }, after);
+  Token copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) override {
+    return pool_.add([=] { std::memcpy(host, host_address(from), static_cast<size_t>(bytes)); },
+                     after);
   }
 
-  void* allocate_raw(int64_t bytes) override {
-    void* p = Device::allocate_raw(bytes);
-    if (p) std::memset(p, 0xa5, static_cast<size_t>(bytes));
-    return p;
+  bool has_queue() const override { return true; }
+  uint64_t allocate_raw(int64_t bytes) override {
+    const uint64_t handle = Device::allocate_raw(bytes);
+    if (handle) std::memset(host_address({handle, 0}), 0xa5, static_cast<size_t>(bytes));
+    return handle;
   }
-  void free_raw(void* p, int64_t bytes) override {
-    std::memset(p, 0x5a, static_cast<size_t>(bytes));
-    Device::free_raw(p, bytes);
+  void free_raw(uint64_t handle, int64_t bytes) override {
+    std::memset(host_address({handle, 0}), 0x5a, static_cast<size_t>(bytes));
+    Device::free_raw(handle, bytes);
   }
 
  private:
@@ -166,6 +172,46 @@ class OnCpu : public Device {
   }
 };
 
+// Its handles are numbers, and what they stand for is known here only.
+class Far : public OnCpu {
+ public:
+  explicit Far(std::string name) : OnCpu(std::move(name)) { target_.name = "far"; }
+  bool on_host() const override { return false; }
+  uint64_t allocate_raw(int64_t bytes) override {
+    std::lock_guard lock(mutex_);
+    memories_[++latest_].resize(static_cast<size_t>(bytes) + 64);
+    return latest_;
+  }
+  void free_raw(uint64_t handle, int64_t) override {
+    std::lock_guard lock(mutex_);
+    memories_.erase(handle);
+  }
+  Token submit(LaunchList list, std::span<const Token> after) override {
+    std::vector<Launch> here = *list;
+    for (Launch& l : here)
+      for (DeviceAddress& a : l.buffers) a = resolved(a);
+    return cpu->submit(std::make_shared<const std::vector<Launch>>(std::move(here)), after);
+  }
+  Token copy_in(DeviceAddress to, const void* host, int64_t bytes,
+                std::span<const Token> after) override {
+    return cpu->copy_in(resolved(to), host, bytes, after);
+  }
+  Token copy_out(void* host, DeviceAddress from, int64_t bytes,
+                 std::span<const Token> after) override {
+    return cpu->copy_out(host, resolved(from), bytes, after);
+  }
+
+ private:
+  DeviceAddress resolved(DeviceAddress a) {
+    std::lock_guard lock(mutex_);
+    auto start = reinterpret_cast<uint64_t>(memories_.at(a.handle).data());
+    return {(start + 63) / 64 * 64, a.offset};
+  }
+  std::mutex mutex_;
+  std::map<uint64_t, std::vector<std::byte>> memories_;
+  uint64_t latest_ = 0;
+};
+
 class Tight : public OnCpu {
  public:
   explicit Tight(std::string name) : OnCpu(std::move(name)) {
@@ -199,10 +245,15 @@ void add_odd_devices() {
     add_device({"NARROW", always, open<Narrow>});
     add_device({"TIGHT", always, open<Tight>});
     add_device({"PARTED", always, open<Parted>});
+    add_device({"FAR", always, open<Far>});
     return true;
   }();
 }
 
 void fail_late_kernel(int64_t skip) { kernels_until_failure = skip; }
+
+void hold_late(bool hold) {
+  held_until = hold ? Clock::now() + std::chrono::seconds(10) : Clock::time_point{};
+}
 
 }  // namespace mote

@@ -9,6 +9,7 @@
 // there as large ones are elsewhere.
 // PARTED runs it too, as if kernels and memory cost nothing: sums of little are made of partial
 // sums there as those of much are elsewhere.
+// FAR runs it in memory that the host cannot address: its handles are numbers.
 #pragma once
 #include <cstdint>
 
@@ -17,5 +18,7 @@ namespace mote {
 void add_odd_devices();  // they are known by name from now on
 // The LATE kernel started after `skip` further ones fails; -1: none.
 void fail_late_kernel(int64_t skip);
+// LATE starts nothing while it is held. That ends after 10 s, for whoever waits in vain.
+void hold_late(bool hold);
 
 }  // namespace mote

@@ -49,7 +49,8 @@ constexpr Variant others[] = {
     {"INTERP_PROGRAM NOOPT=1", "INTERP_PROGRAM", 1, 0, 0},
     {"NARROW",                 "NARROW",         0, 0, 0},
     {"TIGHT",                  "TIGHT",          0, 0, 0},
-    {"PARTED",                 "PARTED",         0, 0, 0}
+    {"PARTED",                 "PARTED",         0, 0, 0},
+    {"FAR",                    "FAR",            0, 0, 0}
 };
 // Interpreted kernels check every access.
 constexpr Variant drawn[] = {
@@ -66,7 +67,7 @@ constexpr Variant compiled_c[] = {
 std::span<const std::byte> bytes_of(const Storage& s) {
   auto& b = device_buffer(const_cast<Storage&>(s));
   if (!b.memory) return {};
-  return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
+  return {host_address(b.memory->address()), static_cast<size_t>(b.bytes())};
 }
 
 struct Expected {

@@ -33,7 +33,7 @@ std::vector<Row> find_devices() {
       row.about = device.about();
       row.computes = device.computes();
       row.target = device.target();
-      row.memory_bytes = device.byte_limit();
+      row.memory_bytes = device.pool().byte_limit();
     }
     row.why_not = printable(row.why_not);  // it may name what the environment says
     rows.push_back(std::move(row));

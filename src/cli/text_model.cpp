@@ -73,7 +73,7 @@ static void check_weights_fit(const models::GptConfig& c) {
   const double width = number(c.features), blocks = 12 * number(c.layers) * width * width;
   const double bytes =
       sizeof(float) * (blocks + (number(c.context) + number(c.vocabulary)) * width);
-  const double limit = number(device(default_device()).byte_limit());
+  const double limit = number(device(default_device()).pool().byte_limit());
   check(bytes <= limit, "[train] the weights of ", c.layers, " layers, width ", c.features,
         " and context ", c.context, " take ", bytes, " bytes; ", default_device(), " has ", limit);
 }

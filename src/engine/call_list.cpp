@@ -53,10 +53,10 @@ void CallList::take_memory(std::span<DeviceBuffer* const> buffers) {
   }
 }
 
-void* CallList::address(int buffer) const {
+DeviceAddress CallList::address(int buffer) const {
   const PlannedBuffer& b = plan_->buffers[static_cast<size_t>(buffer)];
-  auto* base = static_cast<char*>(memories_[static_cast<size_t>(memory_index(buffer))]->data());
-  return b.param < 0 ? base + b.offset : base;
+  const DeviceAddress start = memories_[static_cast<size_t>(memory_index(buffer))]->address();
+  return b.param < 0 ? start + b.offset : start;
 }
 
 void CallList::add_use(Part& part, int memory, bool writes) {
@@ -125,7 +125,7 @@ void CallList::set_buffer(int param, DeviceBuffer& buffer) {
   memories_[slot] = buffer.memory;
   for (const Place& p : places_[slot])
     changeable(p.part)[static_cast<size_t>(p.launch)].buffers[static_cast<size_t>(p.slot)] =
-        buffer.memory->data();
+        buffer.memory->address();
 }
 
 void CallList::set_value(std::string_view name, int64_t value) {
@@ -164,6 +164,7 @@ void CallList::run_part(Part& part) {
     part.last = part.device->submit(part.launches, after_);
   for (const Use& use : part.uses)
     memories_[static_cast<size_t>(use.memory)]->add_token(part.last, use.writes);
+  part.device->limit_queue(part.last);
 }
 
 Token CallList::run_timed(Part& part) {
@@ -182,13 +183,14 @@ Token CallList::copy(const CompiledStep& step, std::span<const Token> after) {
   const PlannedBuffer& from = plan_->buffers[static_cast<size_t>(step.buffers[1])];
   Device &target = on(to.device), &source = on(from.device);
   if (!source.holds_data() || !target.holds_data()) return {};
-  void *there = address(step.buffers[0]), *here = address(step.buffers[1]);
-  if (source.on_host()) return target.copy_in(there, here, to.bytes(), after);
-  if (target.on_host()) return source.copy_out(there, here, to.bytes(), after);
-  std::vector<char> host(static_cast<size_t>(from.bytes()));
-  source.copy_out(host.data(), here, from.bytes(), after).wait();
-  target.copy_in(there, host.data(), to.bytes(), {}).wait();
-  return {};
+  const DeviceAddress there = address(step.buffers[0]), here = address(step.buffers[1]);
+  if (source.on_host()) return target.copy_in(there, host_address(here), to.bytes(), after);
+  if (target.on_host()) return source.copy_out(host_address(there), here, to.bytes(), after);
+  auto host = std::make_shared<std::vector<char>>(static_cast<size_t>(from.bytes()));
+  const Token out = source.copy_out(host->data(), here, from.bytes(), after);
+  const Token in = target.copy_in(there, host->data(), to.bytes(), {&out, 1});
+  target.limit_queue(in, host);
+  return in;
 }
 
 }  // namespace mote

@@ -50,7 +50,7 @@ class CallList {
 
   Device& on(uint8_t id) const { return id ? mote::device(id) : device_; }
   int memory_index(int buffer) const { return memory_of_[static_cast<size_t>(buffer)]; }
-  void* address(int buffer) const;
+  DeviceAddress address(int buffer) const;
   void take_memory(std::span<DeviceBuffer* const> buffers);
   void add_step(const CompiledStep& step);
   void add_launch(const CompiledStep& step);

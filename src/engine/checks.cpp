@@ -216,7 +216,7 @@ std::optional<int64_t> HostCheck::largest_violation(const std::byte* data, DType
 }
 
 std::string HostCheck::complaint(Storage& storage) const {
-  auto* data = static_cast<const std::byte*>(device_buffer(storage).memory->data());
+  const std::byte* data = host_address(device_buffer(storage).memory->address());
   std::optional<int64_t> worst = largest_violation(data, storage.dtype);
   return worst ? violation(must_, dtype_, n_, *worst) : "";
 }
@@ -312,9 +312,9 @@ std::optional<int64_t> result_in(Storage& storage, bool wait) {
   int64_t found = kNoViolation;
   Device& d = b.device_ref();
   if (d.on_host())
-    std::memcpy(&found, b.memory->data(), sizeof found);
+    std::memcpy(&found, host_address(b.memory->address()), sizeof found);
   else
-    d.copy_out(&found, b.memory->data(), sizeof found, {}).wait();
+    d.copy_out(&found, b.memory->address(), sizeof found, {}).wait();
   return found;
 }
 

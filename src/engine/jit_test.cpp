@@ -53,7 +53,7 @@ struct Model {
 TEST_SUITE("jit") {
   TEST_CASE("jit: runs once, captures once, then replays") {
     add_odd_devices();
-    for (const char* device : {"CPU", "LATE", "INTERP", "INTERP_PROGRAM"}) {
+    for (const char* device : {"CPU", "LATE", "FAR", "INTERP", "INTERP_PROGRAM"}) {
       CAPTURE(device);
       int calls = 0;
       auto f = jit([&](const Tensor& x) {
@@ -308,10 +308,10 @@ TEST_SUITE("jit") {
     auto f = jit([](const Tensor& x) { return x + 1; });
     Tensor x = row(ramp(1 << 16));
     for (int i = 0; i < 3; ++i) f(x);
-    const int64_t before = device("CPU").live_bytes();
+    const int64_t before = device("CPU").pool().live_bytes();
     for (int i = 0; i < 10; ++i) {
       Tensor y = f(x);
-      CHECK(device("CPU").live_bytes() <= before + x.nbytes());
+      CHECK(device("CPU").pool().live_bytes() <= before + x.nbytes());
     }
   }
 
@@ -524,9 +524,9 @@ TEST_SUITE("jit") {
     Tensor x = row(ramp(1 << 16, 1));
     Floats32 want = values(f(x));
     f(x);
-    const int64_t before = device("CPU").live_bytes();
+    const int64_t before = device("CPU").pool().live_bytes();
     CHECK(values(f(x)) == want);
-    CHECK(device("CPU").live_bytes() <= before + 64);
+    CHECK(device("CPU").pool().live_bytes() <= before + 64);
     CHECK(values(f(x)) == want);
   }
 

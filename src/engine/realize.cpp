@@ -1,6 +1,7 @@
 #include "engine/realize.h"
 
 #include <algorithm>
+#include <list>
 #include <new>
 #include <unordered_map>
 
@@ -101,16 +102,25 @@ uint8_t device_of(std::span<const Goal> goals) {
 
 // ---- interpreting devices
 
-std::span<const std::byte> bytes_of(const Storage& s) {
+// `copies` holds what is elsewhere than on the host.
+std::span<const std::byte> bytes_of(const Storage& s, std::list<std::vector<std::byte>>& copies) {
   auto& b = device_buffer(const_cast<Storage&>(s));
   if (!b.memory) return {};
+  const auto bytes = static_cast<size_t>(b.bytes());
+  Device& d = b.device_ref();
+  if (!d.on_host()) {
+    std::vector<std::byte>& copy = copies.emplace_back(bytes);
+    d.copy_out(copy.data(), b.memory->address(), b.bytes(), b.memory->tokens(false)).wait();
+    return copy;
+  }
   b.memory->wait();
-  b.device_ref().check_readable(b.memory->data(), b.bytes());
-  return {static_cast<const std::byte*>(b.memory->data()), static_cast<size_t>(b.bytes())};
+  d.check_readable(b.memory->address(), b.bytes());
+  return {host_address(b.memory->address()), bytes};
 }
 
 std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
-  return interpret(roots, {bytes_of, false});
+  std::list<std::vector<std::byte>> copies;
+  return interpret(roots, {[&](const Storage& s) { return bytes_of(s, copies); }, false});
 } catch (const std::bad_alloc&) {
   fail(ErrorKind::Device, text("[", current_method(), "] out of memory: the host has none left to ",
                                "interpret this graph"));
@@ -149,7 +159,7 @@ bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
   for (size_t i = 0; i < goals.size(); ++i) {
     DeviceBuffer& b = *written[i];
     mote::device(b.device)
-        .copy_in(b.memory->data(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens(true))
+        .copy_in(b.memory->address(), arrays[i].bytes.data(), b.bytes(), b.memory->tokens(true))
         .wait();
   }
   return true;
@@ -232,6 +242,8 @@ EngineCounts engine_counts() {
   c.nodes = now.nodes, c.visits = now.visits, c.attempts = now.attempts;
   c.plan_kernels = now.plan_kernels, c.plan_distinct = now.plan_distinct;
   c.kernels_compiled = kernels_compiled();
+  c.waits = Token::waits();
+  c.queue_waits = Device::queue_waits();
   const LoweringWork lowering = lowering_work();
   c.nodes += lowering.nodes + tensor_graph::made();
   c.visits += lowering.rewrites.visits;

@@ -55,6 +55,7 @@ struct EngineCounts {
   uint64_t kernels_compiled = 0, kernels_run = 0;
   uint64_t nodes = 0;                            // constructions asked for, in all graphs
   uint64_t visits = 0, attempts = 0;             // nodes that rewrites looked at, rules they tried
+  uint64_t waits = 0, queue_waits = 0;  // for a device; of them, because too much was under way
   double lower_ms = 0;                           // wall time from kernel bodies to code
   uint64_t plan_kernels = 0, plan_distinct = 0;  // of the last realization
 };

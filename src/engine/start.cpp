@@ -1,5 +1,7 @@
 // Hooks the front end to the runtime when the library is loaded.
-#include <cstring>
+#include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "base/error.h"
 #include "base/lifetime.h"
@@ -15,11 +17,22 @@ Storage* make_empty(uint8_t device, DType dtype, int64_t count) {
   return new DeviceBuffer(device, dtype, count);
 }
 
+// The caller's bytes are its own again afterwards: a device with a queue reads a copy.
+void upload(MemoryBlock& m, const void* bytes) {
+  Device& d = m.device();
+  if (!d.has_queue()) return d.copy_in(m.address(), bytes, m.bytes(), m.tokens(true)).wait();
+  auto* first = static_cast<const std::byte*>(bytes);
+  auto copy = std::make_shared<std::vector<std::byte>>(first, first + m.bytes());
+  const Token t = d.copy_in(m.address(), copy->data(), m.bytes(), m.tokens(true));
+  m.add_token(t, true);
+  d.limit_queue(t, copy);
+}
+
 Storage* make_from_bytes(uint8_t device_id, DType dtype, int64_t count, const void* bytes) {
   auto b = std::make_unique<DeviceBuffer>(device_id, dtype, count);
   Device& d = device(device_id);
   b->ensure_memory("tensor");
-  if (d.holds_data()) d.copy_in(b->memory->data(), bytes, b->bytes(), {}).wait();
+  if (d.holds_data()) upload(*b->memory, bytes);
   return b.release();
 }
 
@@ -28,7 +41,7 @@ Storage* make_from_blob(uint8_t device_id, DType dtype, int64_t count, void* dat
   Device& d = device(device_id);
   check(d.on_host(), "[from_blob] the device ", d.name(), " cannot use memory of the host");
   auto* b = new DeviceBuffer(device_id, dtype, count);
-  b->memory = MemoryBlock::borrow(d, data, b->bytes(), deleter, context);
+  b->memory = MemoryBlock::borrow(d, host_place(data), b->bytes(), deleter, context);
   return b;
 }
 
@@ -37,10 +50,10 @@ Storage* make_part(Storage& whole, int64_t first, int64_t count) {
   Device& d = from.device_ref();
   if (d.computes() || !from.memory) return nullptr;
   auto* b = new DeviceBuffer(whole.device, whole.dtype, count);
-  char* data = static_cast<char*>(from.memory->data()) + first * size_of(whole.dtype);
   retain(&whole);
   auto let_go = [](void* held) { release(static_cast<Storage*>(held)); };
-  b->memory = MemoryBlock::borrow(d, data, b->bytes(), let_go, &whole);
+  const DeviceAddress start = from.memory->address() + first * size_of(whole.dtype);
+  b->memory = MemoryBlock::borrow(d, start, b->bytes(), let_go, &whole);
   return b;
 }
 

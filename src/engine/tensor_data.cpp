@@ -87,7 +87,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   buffer.ensure_memory("tensor");
   std::vector<std::byte> out = host_memory(t.nbytes());
   device
-      .copy_out(out.data(), buffer.memory->data(), buffer.bytes(), buffer.memory->tokens(false))
+      .copy_out(out.data(), buffer.memory->address(), buffer.bytes(), buffer.memory->tokens(false))
       .wait();
   raise_violations(true);
   return shape_of(t).symbolic ? front_of(out, t, sizes) : out;

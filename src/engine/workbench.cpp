@@ -82,7 +82,8 @@ void Workbench::fill(bool positive) {
     Buffer& b = buffers_[i];
     if (!b.memory) continue;
     HostArray values = random_values(b.dtype, b.count, i, positive);
-    device_.copy_in(b.memory->data(), values.bytes.data(), b.memory->bytes(), {}).wait();
+    MemoryBlock& m = *b.memory;
+    device_.copy_in(m.address(), values.bytes.data(), m.bytes(), m.tokens(true)).wait();
     if (b.written) b.start = std::move(values);
   }
 }
@@ -92,7 +93,7 @@ void Workbench::use_positive_values() { fill(true); }
 void Workbench::restore(bool all) {
   for (Buffer& b : buffers_)
     if (b.written && (all || b.read))
-      device_.copy_in(b.memory->data(), b.start.bytes.data(), b.memory->bytes(), {}).wait();
+      device_.copy_in(b.memory->address(), b.start.bytes.data(), b.memory->bytes(), {}).wait();
 }
 
 LaunchList Workbench::launches(const std::shared_ptr<const Kernel>& kernel, int times) const {
@@ -101,7 +102,8 @@ LaunchList Workbench::launches(const std::shared_ptr<const Kernel>& kernel, int 
   l.name = kernel->name.c_str();
   l.extent = kernel->extent;
   l.threaded = kernel->threaded;
-  for (const Buffer& b : buffers_) l.buffers.push_back(b.memory ? b.memory->data() : nullptr);
+  for (const Buffer& b : buffers_)
+    l.buffers.push_back(b.memory ? b.memory->address() : DeviceAddress());
   l.vars.assign(kernel->vars.size(), variable_);
   return std::make_shared<const std::vector<Launch>>(static_cast<size_t>(times), l);
 }
@@ -122,7 +124,7 @@ std::vector<HostArray> Workbench::outputs(const std::shared_ptr<const Kernel>& k
   for (const Buffer& b : buffers_) {
     if (!b.written) continue;
     out.emplace_back(b.dtype, std::vector<int64_t>{b.count});
-    device_.copy_out(out.back().bytes.data(), b.memory->data(), b.memory->bytes(), {}).wait();
+    device_.copy_out(out.back().bytes.data(), b.memory->address(), b.memory->bytes(), {}).wait();
   }
   return out;
 }

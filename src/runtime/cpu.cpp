@@ -20,7 +20,6 @@
 #include "runtime/devices.h"
 #include "runtime/disk_cache.h"
 #include "runtime/elf.h"
-#include "runtime/host_memory.h"
 #include "runtime/llvm.h"
 
 namespace mote {
@@ -118,24 +117,24 @@ class Cpu : public Device {
 
   Token submit(LaunchList list, std::span<const Token> after) override {
     for (const Token& t : after) t.wait();
-    for (const Launch& l : *list) run(l);
+    std::vector<void*> buffers;
+    for (const Launch& l : *list) {
+      host_addresses(l, buffers);
+      run(l, buffers);
+    }
     return {};
   }
 
-  void* allocate_raw(int64_t bytes) override { return memory_.allocate(bytes); }
-  void free_raw(void* p, int64_t bytes) override { memory_.free(p, bytes); }
-
  private:
   Target c_target_;
-  HostMemory memory_;
 
-  static void run(const Launch& l) {
+  static void run(const Launch& l, std::span<void* const> buffers) {
     const auto& code = *static_cast<const CpuCode*>(l.code.get());
-    if (!l.threaded) return code.run(l.buffers, l.vars.data(), 0, 1);
+    if (!l.threaded) return code.run(buffers, l.vars.data(), 0, 1);
     // More chunks than threads: a slow core takes fewer.
     int64_t chunks = std::min<int64_t>(l.extent, thread_count() > 1 ? thread_count() * 4 : 1);
     parallel_for(chunks, [&](int64_t i) {
-      code.run(l.buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
+      code.run(buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
     });
   }
 };
@@ -148,9 +147,9 @@ class Null : public Device {
     return std::make_unique<Code>();
   }
   Token submit(LaunchList, std::span<const Token>) override { return {}; }
-  Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { return {}; }
-  void* allocate_raw(int64_t) override { return reinterpret_cast<void*>(64); }
-  void free_raw(void*, int64_t) override {}
+  Token copy_in(DeviceAddress, const void*, int64_t, std::span<const Token>) override { return {}; }
+  uint64_t allocate_raw(int64_t) override { return 64; }
+  void free_raw(uint64_t, int64_t) override {}
   bool holds_data() const override { return false; }
   std::string about() const override { return "as CPU, but nothing is allocated or run"; }
 };

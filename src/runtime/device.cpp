@@ -1,6 +1,7 @@
 #include "runtime/device.h"
 
-#include <algorithm>
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -20,123 +21,50 @@ std::string failure_text(const Launch& launch, std::string_view why) {
   return text("kernel ", launch.name, made_at.empty() ? "" : ", made at ", made_at, ": ", why);
 }
 
-Token Device::copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after) {
+void host_addresses(const Launch& launch, std::vector<void*>& out) {
+  out.clear();
+  for (DeviceAddress a : launch.buffers) out.push_back(host_address(a));
+}
+
+Token Device::copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after) {
   for (const Token& t : after) t.wait();
-  if (bytes) std::memcpy(to, host, static_cast<size_t>(bytes));
+  if (bytes) std::memcpy(host_address(to), host, static_cast<size_t>(bytes));
   return {};
 }
 
-Token Device::copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after) {
+Token Device::copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) {
   for (const Token& t : after) t.wait();
-  if (bytes) std::memcpy(host, from, static_cast<size_t>(bytes));
+  if (bytes) std::memcpy(host, host_address(from), static_cast<size_t>(bytes));
   return {};
 }
 
-void* Device::allocate_raw(int64_t bytes) {
-  size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
-  return std::aligned_alloc(64, std::max<size_t>(rounded, 64));
+// Of the host; large memory in large pages, which are fewer to fault in.
+uint64_t Device::allocate_raw(int64_t bytes) {
+  constexpr int64_t kLine = 64, kPage = 4 << 10, kHugePage = 2 << 20;
+  const int64_t align = bytes < 64 << 10 ? kLine : bytes < 2 * kHugePage ? kPage : kHugePage;
+  const auto whole = static_cast<size_t>((bytes + align - 1) / align * align);
+  void* p = std::aligned_alloc(static_cast<size_t>(align), whole);
+  if (p && align == kHugePage) madvise(p, whole, MADV_HUGEPAGE);
+  return host_place(p).handle;
 }
 
-void Device::free_raw(void* p, int64_t) { std::free(p); }
+void Device::free_raw(uint64_t handle, int64_t) { std::free(host_address({handle, 0})); }
 
-// ---- Memory
+static std::atomic<uint64_t> queue_waits_so_far = 0;
+uint64_t Device::queue_waits() { return queue_waits_so_far; }
 
-int64_t Device::byte_limit() const {
-  std::lock_guard lock(mutex_);
-  return byte_limit_;
-}
-void Device::set_byte_limit(int64_t bytes) {
-  std::lock_guard lock(mutex_);
-  byte_limit_ = bytes;
-}
-int64_t Device::live_bytes() const {
-  std::lock_guard lock(mutex_);
-  return live_bytes_;
-}
-
-std::string Device::memory_text(int64_t asked, const char* what) const {
-  std::string out = text("out of memory on ", name_, ": ", asked, " bytes asked for (", what, "), ",
-                         live_bytes_, " of ", byte_limit_, " in use");
-  int shown = 0;
-  for (auto it = holders_.begin(); it != holders_.end() && shown < 3; ++it, ++shown) {
-    std::string at = place(it->second.provenance);
-    out += text(shown ? ", " : "; the largest: ", it->second.what, " ", it->first,
-                at.empty() ? "" : " from ", at);
-  }
-  return out;
-}
-
-// The block counts from before its memory is taken, so that threads cannot pass the limit together.
-// NaNs, so that tests see whoever reads what nobody wrote.
-static void spoil(MemoryBlock& m) {
-  constexpr int64_t kMost = 64 << 20;  // beyond, pages that are never touched count
-  if (m.device().on_host() && m.device().holds_data() && m.bytes() <= kMost)
-    std::memset(m.data(), 0xff, static_cast<size_t>(m.bytes()));
-}
-
-std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes,
-                                                   const char* what) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, nullptr, bytes));
-  std::string full;
+void Device::limit_queue(const Token& submitted, std::shared_ptr<const void> needs) {
+  constexpr size_t kMost = 64;
+  if (submitted.done()) return;
+  Token oldest;
   {
-    std::lock_guard lock(device.mutex_);
-    if (bytes > device.byte_limit_ - device.live_bytes_) {
-      full = device.memory_text(bytes, what);
-    } else {
-      m->holder_ = device.holders_.insert({bytes, {what, current_provenance()}});
-      m->owned_ = true;
-      device.live_bytes_ += bytes;
-    }
+    std::lock_guard lock(queue_mutex_);
+    queue_.push_back({submitted, std::move(needs)});
+    std::erase_if(queue_, [](const Submission& s) { return s.token.done(); });
+    if (queue_.size() <= kMost) return;
+    oldest = queue_.front().token;
   }
-  if (full.empty() && !(m->data_ = device.allocate_raw(bytes)))
-    full = text("out of memory on ", device.name(), ": the system has no ", bytes,
-                " bytes left that were asked for (", what, ")");
-  if (!full.empty())
-    fail(ErrorKind::Device,
-         text("[", *current_method() ? current_method() : "allocate", "] ", full));
-  if (flag(Flag::SPEC)) spoil(*m);
-  return m;
-}
-
-std::shared_ptr<MemoryBlock> MemoryBlock::borrow(Device& device, void* data, int64_t bytes,
-                                       void (*deleter)(void*), void* context) {
-  auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, data, bytes));
-  m->deleter_ = deleter;
-  m->context_ = context;
-  return m;
-}
-
-MemoryBlock::~MemoryBlock() {
-  for (const Token& t : tokens_) t.wait_quietly();
-  if (deleter_) deleter_(context_);
-  if (!owned_) return;
-  if (data_) device_.free_raw(data_, bytes_);
-  std::lock_guard lock(device_.mutex_);
-  device_.live_bytes_ -= bytes_;
-  device_.holders_.erase(holder_);
-}
-
-void MemoryBlock::add_token(const Token& t, bool writes) {
-  if (t.succeeded()) return;
-  std::lock_guard lock(mutex_);
-  std::erase_if(tokens_, [](const Token& old) { return old.succeeded(); });
-  tokens_.push_back(writes ? t : t.quiet());
-}
-
-std::vector<Token> MemoryBlock::tokens(bool to_write) const {
-  std::vector<Token> out;
-  append_tokens(out, to_write);
-  return out;
-}
-
-void MemoryBlock::append_tokens(std::vector<Token>& out, bool to_write) const {
-  std::lock_guard lock(mutex_);
-  for (const Token& t : tokens_)
-    if (to_write || !t.is_quiet()) out.push_back(t);
-}
-
-void MemoryBlock::wait() const {
-  for (const Token& t : tokens(false)) t.wait();
+  queue_waits_so_far += oldest.wait_quietly();
 }
 
 // ---- DeviceBuffer
@@ -150,9 +78,8 @@ DeviceBuffer::DeviceBuffer(uint8_t device_id, DType d, int64_t n) {
 
 Device& DeviceBuffer::device_ref() const { return mote::device(device); }
 
-void* DeviceBuffer::ensure_memory(const char* what) {
+void DeviceBuffer::ensure_memory(const char* what) {
   if (!memory) memory = MemoryBlock::allocate(device_ref(), bytes(), what);
-  return memory->data();
 }
 
 DeviceBuffer& device_buffer(Storage& s) { return static_cast<DeviceBuffer&>(s); }
@@ -178,7 +105,7 @@ Device& device(std::string_view given) {
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
     int64_t limit = flag(Flag::MEMORY_MB) << 20;
-    if (made->holds_data()) made->set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    if (made->holds_data()) made->pool().set_byte_limit(limit ? limit : cpu_info().memory_bytes);
     if (made->interprets_graphs()) interpreter_opened = true;
     return *(*open->emplace(name, std::move(made)).first).second;
   }

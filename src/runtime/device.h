@@ -1,12 +1,13 @@
 // What a device can do. One file per device implements this; everything else reads its Target.
 //
 // The interface is asynchronous: submit and the copies return at once with a token; work waits for
-// the tokens it is given, host reads wait themselves. Memory goes back to its allocator only after
-// its last token (MemoryBlock below). Errors surface where the token is waited for, with the
-// kernel's name and the user's line. A device may complete at once (CPU, NULL) or late and in any
-// order that the tokens allow. All functions are thread-safe.
+// the tokens it is given, host reads wait themselves. Memory is handed on with the tokens of its
+// last uses (memory.h). Errors surface where the token is waited for, with the kernel's name and the
+// user's line. A device may complete at once (CPU, NULL) or late and in any order that the tokens
+// allow. All functions are thread-safe.
 #pragma once
-#include <map>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,6 +18,7 @@
 #include "ir/program.h"
 #include "ir/storage.h"
 #include "ir/target.h"
+#include "runtime/memory.h"
 #include "runtime/token.h"
 
 namespace mote {
@@ -32,7 +34,7 @@ class Code {
 // One run of a kernel.
 struct Launch {
   std::shared_ptr<const Code> code;  // keeps `name` as well
-  std::vector<void*> buffers;    // by Param slot
+  std::vector<DeviceAddress> buffers;   // by Param slot
   std::vector<int64_t> vars;     // as Program::vars
   int64_t extent = 1;            // of the Thread range
   bool threaded = false;
@@ -42,6 +44,9 @@ struct Launch {
 // Launches in order. A list may be submitted again; until the token of its last submission is done
 // nobody changes it, afterwards the device no longer looks at it.
 using LaunchList = std::shared_ptr<const std::vector<Launch>>;
+
+// The buffers of a launch, for a device on the host.
+void host_addresses(const Launch& launch, std::vector<void*>& out);
 
 // What the token of a launch that failed should say: the kernel's name, the user's line and why.
 std::string failure_text(const Launch& launch, std::string_view why);
@@ -61,74 +66,42 @@ class Device {
 
   // Work, in order, after the tokens given.
   virtual Token submit(LaunchList list, std::span<const Token> after) = 0;
-  virtual Token copy_in(void* to, const void* host, int64_t bytes, std::span<const Token> after);
-  virtual Token copy_out(void* host, const void* from, int64_t bytes, std::span<const Token> after);
+  virtual Token copy_in(DeviceAddress to, const void* host, int64_t bytes,
+                        std::span<const Token> after);
+  virtual Token copy_out(void* host, DeviceAddress from, int64_t bytes,
+                         std::span<const Token> after);
   virtual void synchronize() {}
   // Asked before work that reads this memory is submitted: a Device error where it is gone.
-  virtual void check_readable(const void*, int64_t) const {}
+  virtual void check_readable(DeviceAddress, int64_t) const {}
 
-  // Raw memory, 64-byte aligned; null when the device has none left. NULL devices hand out
-  // addresses that nothing may touch.
-  virtual void* allocate_raw(int64_t bytes);
-  virtual void free_raw(void* p, int64_t bytes);
+  // A handle of new memory, 64-byte aligned; 0 when the device has none left. NULL devices hand out
+  // addresses that nothing may touch. Called by the pool, one at a time; what it frees is idle.
+  virtual uint64_t allocate_raw(int64_t bytes);
+  virtual void free_raw(uint64_t handle, int64_t bytes);
   virtual bool holds_data() const { return true; }        // false: nothing can be read back
   virtual bool computes() const { return true; }          // false: it is only copied from
   virtual bool on_host() const { return true; }           // the host can address its memory
+  virtual bool has_queue() const { return false; }        // work waits for its tokens there
   virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
 
-  int64_t byte_limit() const;
-  void set_byte_limit(int64_t bytes);
-  int64_t live_bytes() const;
+  // Work was submitted that ends with this token, and needs memory of the host until then. Waits for
+  // the oldest if too much is under way.
+  void limit_queue(const Token& submitted, std::shared_ptr<const void> needs = {});
+  static uint64_t queue_waits();  // of all devices
+  MemoryPool& pool() { return pool_; }
 
  protected:
   std::string name_;
   Target target_;
 
  private:
-  friend class MemoryBlock;
-  mutable std::mutex mutex_;  // of all below
-  int64_t byte_limit_ = INT64_MAX;
-  int64_t live_bytes_ = 0;
-  struct Holder {
-    const char* what;
-    uint32_t provenance;
+  std::mutex queue_mutex_;
+  struct Submission {
+    Token token;
+    std::shared_ptr<const void> needs;
   };
-  std::multimap<int64_t, Holder, std::greater<>> holders_;  // live blocks by size, for messages
-  std::string memory_text(int64_t asked, const char* what) const;
-};
-
-// A block of device memory; freed when the last user is gone and the last token is done.
-class MemoryBlock {
- public:
-  // Checks the device's byte limit first; the error says what was asked, what is live and the
-  // largest holders.
-  static std::shared_ptr<MemoryBlock> allocate(Device& device, int64_t bytes, const char* what);
-  // Memory of the caller's.
-  static std::shared_ptr<MemoryBlock> borrow(Device& device, void* data, int64_t bytes,
-                                        void (*deleter)(void*), void* context);
-  ~MemoryBlock();
-  void* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-  Device& device() const { return device_; }
-  // Work that touches this block. Later users wait for what wrote it, and get its error if it
-  // failed; later writers also wait for what only read it.
-  void add_token(const Token& t, bool writes);
-  std::vector<Token> tokens(bool to_write) const;
-  void append_tokens(std::vector<Token>& out, bool to_write) const;
-  void wait() const;
-
- private:
-  MemoryBlock(Device& device, void* data, int64_t bytes)
-      : device_(device), data_(data), bytes_(bytes) {}
-  Device& device_;
-  void* data_;
-  int64_t bytes_;
-  void (*deleter_)(void*) = nullptr;
-  void* context_ = nullptr;
-  decltype(Device::holders_)::iterator holder_;  // of memory that is owned
-  bool owned_ = false;
-  mutable std::mutex mutex_;
-  std::vector<Token> tokens_;
+  std::deque<Submission> queue_;  // under way, the oldest first
+  MemoryPool pool_{*this};
 };
 
 // The storage behind Buffer nodes: memory that appears when it is first needed.
@@ -138,7 +111,7 @@ class DeviceBuffer : public Storage {
   Device& device_ref() const;
   int64_t bytes() const { return count * size_of(dtype); }
   bool allocated() const { return memory != nullptr; }
-  void* ensure_memory(const char* what);
+  void ensure_memory(const char* what);
   std::shared_ptr<MemoryBlock> memory;
 };
 DeviceBuffer& device_buffer(Storage& s);

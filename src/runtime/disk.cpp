@@ -79,14 +79,13 @@ class Disk : public Device {
   std::string render(const Program&) override { refuse(); }
   std::unique_ptr<Code> compile(const std::string&, const Program&) override { refuse(); }
   Token submit(LaunchList, std::span<const Token>) override { refuse(); }
-  Token copy_in(void*, const void*, int64_t, std::span<const Token>) override { refuse(); }
-  void* allocate_raw(int64_t) override { refuse(); }
-  Token copy_out(void* host, const void* from, int64_t bytes,
-                 std::span<const Token> after) override {
+  Token copy_in(DeviceAddress, const void*, int64_t, std::span<const Token>) override { refuse(); }
+  uint64_t allocate_raw(int64_t) override { refuse(); }
+  Token copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) override {
     check_readable(from, bytes);
     return Device::copy_out(host, from, bytes, after);
   }
-  void check_readable(const void* data, int64_t bytes) const override;
+  void check_readable(DeviceAddress memory, int64_t bytes) const override;
 };
 
 // Without a name left the size is not known, but whether there still is a page.
@@ -96,8 +95,8 @@ bool can_read(const char* at) {
   return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
-void Disk::check_readable(const void* data, int64_t bytes) const {
-  const auto* at = static_cast<const char*>(data);
+void Disk::check_readable(DeviceAddress memory, int64_t bytes) const {
+  const auto* at = reinterpret_cast<const char*>(host_address(memory));
   Mappings& m = mappings();
   std::lock_guard lock(m.mutex);
   const Mapping* mapping = find_mapping(m, at);

@@ -33,8 +33,11 @@ class Interp : public Device {
 
   Token submit(LaunchList list, std::span<const Token> after) override {
     for (const Token& t : after) t.wait();
-    for (const Launch& l : *list)
-      static_cast<const InterpCode&>(*l.code).program.run(l.buffers, l.vars, 0, l.extent);
+    std::vector<void*> buffers;
+    for (const Launch& l : *list) {
+      host_addresses(l, buffers);
+      static_cast<const InterpCode&>(*l.code).program.run(buffers, l.vars, 0, l.extent);
+    }
     return {};
   }
 

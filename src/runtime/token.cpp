@@ -1,11 +1,15 @@
 #include "runtime/token.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
 #include "base/error.h"
 
 namespace mote {
+
+static std::atomic<uint64_t> waits_so_far = 0;
+uint64_t Token::waits() { return waits_so_far; }
 
 struct Token::State {
   std::mutex mutex;
@@ -32,10 +36,13 @@ bool Token::succeeded() const {
   return state_->done && (quiet_ || state_->error.empty());
 }
 
-void Token::wait_quietly() const {
-  if (!state_) return;
+bool Token::wait_quietly() const {
+  if (!state_) return false;
   std::unique_lock lock(state_->mutex);
+  if (state_->done) return false;
+  waits_so_far.fetch_add(1, std::memory_order_relaxed);
   state_->changed.wait(lock, [&] { return state_->done; });
+  return true;
 }
 
 Token Token::quiet() const {

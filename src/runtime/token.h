@@ -1,5 +1,6 @@
 // Completion of submitted work.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +16,9 @@ class Token {
   bool succeeded() const;                     // done, and without an error
   void wait() const;                          // returns when done; throws the work's error, if any
   Token quiet() const;                        // the same promise, whose error is not this waiter's
-  bool is_quiet() const { return quiet_; }
-  void wait_quietly() const;                  // does not throw
+  bool wait_quietly() const;                  // does not throw; whether it had to wait
   void complete(std::string error = {}) const;  // called once, by the device
+  static uint64_t waits();  // how often a thread of this process had to wait
 
  private:
   struct State;
