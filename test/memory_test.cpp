@@ -54,8 +54,8 @@ TEST_SUITE("memory limits") {
       CHECK(e.kind == ErrorKind::Device);
       CHECK(e.text == "[realize] out of memory on " + std::string(name) +
                           ": 800000 bytes asked for (tensor), 600000 of 1000000 in use, 0 kept for "
-                          "reuse; the largest: tensor 400000 from " + here(made_a) + ", tensor 200000 from " +
-                          here(made_a + 1) + " (" + here(asked) + ")");
+                          "reuse; the largest: tensor 400000 from " + here(made_a) +
+                          ", tensor 200000 from " + here(made_a + 1) + " (" + here(asked) + ")");
       CHECK(d.pool().live_bytes() == 600000);
       CHECK(c.to_vector<float>()[999] == 3);
       a = Tensor();

@@ -113,11 +113,13 @@ class Late : public Device {
         },
         after);
   }
-  Token copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after) override {
+  Token copy_in(DeviceAddress to, const void* host, int64_t bytes,
+                std::span<const Token> after) override {
     return pool_.add([=] { std::memcpy(host_address(to), host, static_cast<size_t>(bytes)); },
                      after);
   }
-  Token copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) override {
+  Token copy_out(void* host, DeviceAddress from, int64_t bytes,
+                 std::span<const Token> after) override {
     return pool_.add([=] { std::memcpy(host, host_address(from), static_cast<size_t>(bytes)); },
                      after);
   }

@@ -252,7 +252,7 @@ TEST_SUITE("actions") {
     target.threads = 2;
     auto threaded = [&](int64_t m, int64_t n, int64_t k) {
       const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target));
-      return actions.substr(actions.rfind("thread"));
+      return actions.substr(actions.rfind("global"));
     };
     CHECK(threaded(1000, 333, 777) == "global 0");  // 125 tiles of rows, 7 of columns
     CHECK(threaded(104, 1920, 512) == "global 1");  // 13 and 40

@@ -26,13 +26,15 @@ void host_addresses(const Launch& launch, std::vector<void*>& out) {
   for (DeviceAddress a : launch.buffers) out.push_back(host_address(a));
 }
 
-Token Device::copy_in(DeviceAddress to, const void* host, int64_t bytes, std::span<const Token> after) {
+Token Device::copy_in(DeviceAddress to, const void* host, int64_t bytes,
+                      std::span<const Token> after) {
   for (const Token& t : after) t.wait();
   if (bytes) std::memcpy(host_address(to), host, static_cast<size_t>(bytes));
   return {};
 }
 
-Token Device::copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) {
+Token Device::copy_out(void* host, DeviceAddress from, int64_t bytes,
+                       std::span<const Token> after) {
   for (const Token& t : after) t.wait();
   if (bytes) std::memcpy(host, host_address(from), static_cast<size_t>(bytes));
   return {};

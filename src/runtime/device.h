@@ -2,9 +2,9 @@
 //
 // The interface is asynchronous: submit and the copies return at once with a token; work waits for
 // the tokens it is given, host reads wait themselves. Memory is handed on with the tokens of its
-// last uses (memory.h). Errors surface where the token is waited for, with the kernel's name and the
-// user's line. A device may complete at once (CPU, NULL) or late and in any order that the tokens
-// allow. All functions are thread-safe.
+// last uses (memory.h). Errors surface where the token is waited for, with the kernel's name and
+// the user's line. A device may complete at once (CPU, NULL) or late and in any order that the
+// tokens allow. All functions are thread-safe.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -84,8 +84,8 @@ class Device {
   virtual bool has_queue() const { return false; }        // work waits for its tokens there
   virtual bool interprets_graphs() const { return false; } // evaluates the unscheduled graph
 
-  // Work was submitted that ends with this token, and needs memory of the host until then. Waits for
-  // the oldest if too much is under way.
+  // Work was submitted that ends with this token, and needs memory of the host until then. Waits
+  // for the oldest if too much is under way.
   void limit_queue(const Token& submitted, std::shared_ptr<const void> needs = {});
   static uint64_t queue_waits();  // of all devices
   MemoryPool& pool() { return pool_; }

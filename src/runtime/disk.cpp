@@ -81,7 +81,8 @@ class Disk : public Device {
   Token submit(LaunchList, std::span<const Token>) override { refuse(); }
   Token copy_in(DeviceAddress, const void*, int64_t, std::span<const Token>) override { refuse(); }
   uint64_t allocate_raw(int64_t) override { refuse(); }
-  Token copy_out(void* host, DeviceAddress from, int64_t bytes, std::span<const Token> after) override {
+  Token copy_out(void* host, DeviceAddress from, int64_t bytes,
+                 std::span<const Token> after) override {
     check_readable(from, bytes);
     return Device::copy_out(host, from, bytes, after);
   }
