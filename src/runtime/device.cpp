@@ -66,14 +66,14 @@ std::string Device::memory_text(int64_t asked, const char* what) const {
   return out;
 }
 
-// The block counts from before its memory is taken, so that threads cannot pass the limit together.
 // NaNs, so that tests see whoever reads what nobody wrote.
 static void spoil(MemoryBlock& m) {
-  constexpr int64_t kMost = 64 << 20;  // beyond, pages that are never touched count
+  constexpr int64_t kMost = 64 << 20;  // larger ones would take pages that nobody touches
   if (m.device().on_host() && m.device().holds_data() && m.bytes() <= kMost)
     std::memset(m.data(), 0xff, static_cast<size_t>(m.bytes()));
 }
 
+// The block counts from before its memory is taken, so that threads cannot pass the limit together.
 std::shared_ptr<MemoryBlock> MemoryBlock::allocate(Device& device, int64_t bytes,
                                                    const char* what) {
   auto m = std::shared_ptr<MemoryBlock>(new MemoryBlock(device, nullptr, bytes));
