@@ -14,6 +14,9 @@ Count scaled(Count count, Count least = 1) {
   return std::max(least, static_cast<Count>(static_cast<double>(count) * std::atof(scale)));
 }
 
+// Of a fixed list every so many is tried: all, or fewer where MOTE_TEST_SCALE is below 1.
+inline int64_t stride_of_cases() { return std::max<int64_t>(1, 10 / scaled<int64_t>(10)); }
+
 // MOTE_TEST_SEED, where it is set.
 inline uint64_t seed_or(uint64_t usual) {
   const char* given = std::getenv("MOTE_TEST_SEED");

@@ -61,8 +61,8 @@ class Switch {
   SwitchCell* cell_;
 };
 
-// train() and eval() set a plain bool.
-void note_plain_switch(const bool& which, bool before, bool now);
+// train() and eval() are about to set a plain bool.
+void note_plain_switch(const bool& which, bool now);
 
 template <class Module>
 void train(Module& m, bool training = true) {
@@ -70,7 +70,7 @@ void train(Module& m, bool training = true) {
     part.training = training;
   } {
     if constexpr (std::is_same_v<decltype(part.training), bool>)
-      note_plain_switch(part.training, part.training, training);
+      note_plain_switch(part.training, training);
     part.training = training;
   });
 }

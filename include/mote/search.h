@@ -24,10 +24,9 @@ struct SearchReport {
 
 // Searches the kernels that this process has compiled so far and that have not been searched
 // before, at most `seconds` for each, the largest first. They run on memory of their own: no
-// tensor is touched. A kernel found is compared with plain loops before it is remembered. Nothing
-// else should run meanwhile: measurements are worth what the machine's rest is. Functions captured
-// by jit() before keep their kernels until they are captured again (reset). User error if `seconds`
-// is not a positive number.
+// tensor is touched. A kernel found is compared with plain loops before it is remembered. Run it
+// on an idle machine. Functions captured by jit() before keep their kernels until they are captured
+// again (reset). User error if `seconds` is not a positive number.
 SearchReport search(double seconds);
 
 // All that is remembered for this build of the library as lines of text: a kernel, a device and a

@@ -1,4 +1,4 @@
-// `mote devices`: what this machine can run programs on, and why not.
+// `mote devices`: lists the devices, and says what unavailable ones need.
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -88,5 +88,5 @@ constexpr Option options[] = {
 
 }  // namespace
 
-const Command mote::devices_command = {"devices", "", "the devices of this machine, or why not",
+const Command mote::devices_command = {"devices", "", "list devices, and what unavailable ones need",
                                        options, run_devices};

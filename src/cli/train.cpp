@@ -2,8 +2,8 @@
 #include "cli/train.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <mote/nn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -142,7 +142,7 @@ void check_files(const Words& words, const Metadata& saved) {
   check_distinct_files("train", all);
 }
 
-Checkpoint checkpoint_to_go_on_from(const Words& words) {
+Checkpoint checkpoint_to_resume_from(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
   if (from.empty()) return {};
   Checkpoint saved = load_checkpoint(from);
@@ -160,7 +160,7 @@ Checkpoint checkpoint_to_go_on_from(const Words& words) {
 
 Run prepare(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
-  const Checkpoint saved = checkpoint_to_go_on_from(words);
+  const Checkpoint saved = checkpoint_to_resume_from(words);
   check_files(words, saved.settings);
   // What cannot be written is said before the work, not after it.
   const std::string out = words.text("out", from);
@@ -373,7 +373,6 @@ const Command mote::train_command = {
     run_train,
     "Ctrl-C saves a checkpoint, mote-TASK.safetensors without --out, and says how to resume; the\n"
     "second Ctrl-C ends at once. What was learned is kept in the same way where the result cannot\n"
-    "be shown. No file may be written over another one of the command. A run that is resumed "
-    "from a checkpoint\n"
-    "has its settings, unless they are given anew, and ends bit for bit where it would have\n"
-    "ended without the stop. Results go to stdout, progress to stderr."};
+    "be shown. No file may be written over another one of the command. A run that is resumed from\n"
+    "a checkpoint has its settings, unless they are given anew, and ends bit for bit where it\n"
+    "would have ended without the stop. Results go to stdout, progress to stderr."};

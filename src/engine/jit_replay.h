@@ -61,7 +61,7 @@ struct Roles {
 struct Recording {
   std::vector<std::shared_ptr<const CompiledPlan>> plans;
   std::vector<uint64_t> uses;  // of arguments and gradients by position, of other memory by its id
-  std::vector<ArgumentPlace> places;   // of the arguments, then of the gradients
+  std::vector<ArgumentPlace> places;  // of the arguments, then of the gradients
   bool does_the_same(const Recording& o) const { return plans == o.plans && uses == o.uses; }
 };
 Recording recording_of(const Recorder& recorder, const Walked& arguments,

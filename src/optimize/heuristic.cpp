@@ -125,12 +125,16 @@ class Chooser : Sketch {
   }
 
   // How well vectors along r meet memory: -1 if some access would be scattered. Lanes may step over
-  // two where the neighbours belong to `pair`: then two vectors are taken apart.
-  int lane_score(UOp r, UOp pair = {}) const {
+  // two where the neighbours belong to a loop of two, which is added to `pairs`: then two vectors
+  // are taken apart.
+  int lane_score(UOp r, std::vector<UOp>* pairs = nullptr) const {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = stride_of(a.position, r);
-      if (pair && stride == 2 && stride_of(a.position, pair) == 1) stride = 1;
+      if (UOp pair = pairs && stride == 2 ? pair_in(a) : UOp()) {
+        if (!std::ranges::count(*pairs, pair)) pairs->push_back(pair);
+        stride = 1;
+      }
       if (!stride || (*stride != 0 && *stride != 1)) return -1;
       score += static_cast<int>(*stride) * (a.store ? 2 : 1);
     }
@@ -150,22 +154,30 @@ class Chooser : Sketch {
     if (own_lanes().empty()) choose_paired_lane();
   }
 
+  // The loop of two that steps through neighbours.
+  UOp pair_in(const Access& a) const {
+    for (auto* list : {&outputs, &reduces})
+      for (UOp r : *list)
+        if (size(r) == 2 && stride_of(a.position, r) == 1) return r;
+    return {};
+  }
+
   // Lanes over every other element, and both of two neighbours at a time.
   void choose_paired_lane() {
-    for (auto* list : {&outputs, &reduces})
-      for (UOp pair : *list)
-        for (UOp r : outputs) {
-          if (r == pair || size(pair) != 2 || lane_score(r, pair) <= 0) continue;
-          const int64_t width = best_width(r).first;
-          const Role role = list == &outputs ? Role::Upcast : Role::Unroll;
-          Sketch trial = *this;
-          if (width < 4 || trial.split(range_slot(pair), 2, role) < 0) continue;
-          const int lane = trial.split(range_slot(r), width, Role::Vector);
-          if (lane < 0) continue;
-          take(trial);
-          lanes_.push_back(lane);
-          return;
-        }
+    for (UOp r : outputs) {
+      std::vector<UOp> pairs;
+      const int64_t width = best_width(r).first;
+      if (width < 4 || lane_score(r, &pairs) <= 0 || pairs.empty()) continue;
+      Sketch trial = *this;
+      for (UOp pair : pairs)
+        trial.split(range_slot(pair), 2,
+                    range_role(pair) == Role::Reduce ? Role::Unroll : Role::Upcast);
+      const int lane = trial.split(range_slot(r), width, Role::Vector);
+      if (lane < 0) continue;
+      take(trial);
+      lanes_.push_back(lane);
+      return;
+    }
   }
 
   // The width of vectors along r, of equals the narrowest, and its speed.

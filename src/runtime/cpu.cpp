@@ -68,7 +68,8 @@ void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t b
   int64_t bytes = 0;
   for (const Scratch& s : scratch) bytes += padded(s);
   std::byte* at = memory.at_least(bytes);
-  if (flag(Flag::SPEC)) std::memset(at, 0xff, static_cast<size_t>(bytes));  // NaNs: nobody reads it
+  // NaNs, so that tests see whoever reads what nobody wrote.
+  if (flag(Flag::SPEC)) std::memset(at, 0xff, static_cast<size_t>(bytes));
   std::vector<void*> all(buffers.begin(), buffers.end());
   for (const Scratch& s : scratch) {
     all.resize(std::max(all.size(), static_cast<size_t>(s.slot) + 1));

@@ -174,9 +174,12 @@ class ProgramCall : public OuterCall {
 
 // A User error that names the method the user called.
 template <class... A>
+[[noreturn, gnu::cold]] void fail_call(const A&... parts) {
+  fail(ErrorKind::User, text("[", current_method(), "] ", parts...));
+}
+template <class... A>
 void expect(bool ok, const A&... parts) {
-  if (!ok) [[unlikely]]
-    fail(ErrorKind::User, text("[", current_method(), "] ", parts...));
+  if (!ok) [[unlikely]] fail_call(parts...);
 }
 inline void expect_defined(const Tensor& t, const char* what = "the tensor") {
   expect(t.defined(), what, " is undefined");

@@ -42,11 +42,11 @@ Switch::operator bool() const {
   return cell_->on;
 }
 
-void note_plain_switch(const bool& which, bool before, bool now) {
+void note_plain_switch(const bool& which, bool now) {
   PlainSwitches& all = plain();
   std::lock_guard lock(all.mutex);
-  if (before == now && !all.now.contains(&which)) return;
-  bool& known = all.now.try_emplace(&which, before).first->second;
+  if (which == now && !all.now.contains(&which)) return;
+  bool& known = all.now.try_emplace(&which, which).first->second;
   if (known != now) all.changed ^= mix(reinterpret_cast<uintptr_t>(&which), 0);
   known = now;
 }
