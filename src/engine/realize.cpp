@@ -49,12 +49,15 @@ void count(const CompiledPlan& plan) {
   counters().plan_distinct = static_cast<uint64_t>(plan.distinct);
 }
 
-// Whether the storages still hold what these Buffer nodes name.
-bool is_current(std::span<const UOp> buffers) {
-  return std::ranges::all_of(buffers, [](UOp b) {
+// Whether the storages still hold what these Buffer nodes name, and no other thread has made a
+// write that these goals are to make.
+bool is_current(std::span<const Goal> goals, std::span<const UOp> buffers) {
+  auto is_held = [](UOp b) {
     const auto named = b->nsrc ? static_cast<uint64_t>(b->src(0)->arg.i) : 0;
     return b->arg.storage->version == named;
-  });
+  };
+  auto is_open = [](const Goal& g) { return g.buffer || !g.node->realized.load(); };
+  return std::ranges::all_of(buffers, is_held) && std::ranges::all_of(goals, is_open);
 }
 
 std::vector<bool> written_params(const CompiledPlan& plan, size_t params) {
@@ -83,7 +86,7 @@ bool run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
     lease.add(s, written[i]);
   }
   lease.take();
-  if (!is_current(inputs.buffers)) return false;
+  if (!is_current(goals, inputs.buffers)) return false;
   Recorder* r = Recorder::recording();
   if (r) r->record(plan, id, inputs, roots);
   CallList(plan, device, buffers, inputs.values).run();
@@ -143,7 +146,7 @@ bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
   for (UOp b : buffers) lease.add(*b->arg.storage, false);
   for (UOp root : roots) lease.add(*buffer_under_effect(root)->arg.storage, true);
   lease.take();
-  if (!is_current(buffers)) return false;
+  if (!is_current(goals, buffers)) return false;
   const std::vector<UOp> guards = checks.further_effects();
   const size_t asked = roots.size();
   roots.insert(roots.end(), guards.begin(), guards.end());
