@@ -76,6 +76,7 @@ bool run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   FlatInputs inputs;
   const std::vector<UOp> roots = effects_of(goals);
   Flat flat = forward.run(roots, &inputs);
+  if (inputs.torn) return false;
   auto plan = plan_for(flat, device);
   count(*plan);
   std::vector<DeviceBuffer*> buffers;

@@ -82,9 +82,11 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   MemoLease<uint32_t> numbers_lease, places_lease;  // 0: not written yet
   Memo<uint32_t>&number = *numbers_lease, &place_number = *places_lease;
   std::unordered_map<const Storage*, uint32_t> slots;
+  // Other threads may realize a node between the two visits: what stands for it is asked once.
   struct Visit {
     UOp node;
-    bool place, ready;
+    bool place;
+    UOp stand;  // empty: the first visit
   };
   std::vector<Visit> stack;
   std::vector<uint32_t> src;
@@ -93,6 +95,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       const Storage& s = *n->arg.storage;
       auto [it, fresh] = slots.try_emplace(&s, static_cast<uint32_t>(inputs->buffers.size()));
       if (fresh) inputs->buffers.push_back(n);
+      inputs->torn |= inputs->buffers[it->second] != n;
       return write_buffer(n, it->second, is_scratch(s) ? Space::Local : Space::Global, out);
     }
     if (n->is(Op::Var) && n->ints(2)) return write_bound(n, out, *inputs);
@@ -104,7 +107,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   std::vector<UOp> all;
   auto ask_for = [&](std::span<const UOp> more) {
     all.insert(all.end(), more.begin(), more.end());
-    for (size_t i = more.size(); i-- > 0;) stack.push_back({more[i], false, false});
+    for (size_t i = more.size(); i-- > 0;) stack.push_back({more[i], false, {}});
   };
   auto is_left = [&] {
     if (stack.empty()) ask_for(further_roots());
@@ -112,19 +115,19 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   };
   ask_for(roots);
   while (is_left()) {
-    auto [n, asked_as_place, ready] = stack.back();
+    auto [n, asked_as_place, stand] = stack.back();
     stack.pop_back();
     auto& numbers = asked_as_place ? place_number : number;
     if (numbers[n]) continue;
     const bool place = asked_as_place && has(n->op, Movement);
-    UOp stand = place ? n : forward(n);
-    if (stand == n && n->is(Op::Given)) stand = n->src(0);  // derivatives were taken before
-    if (!ready) {
-      stack.push_back({n, asked_as_place, true});
-      if (stand != n) stack.push_back({stand, false, false});
+    if (!stand) {
+      stand = place ? n : forward(n);
+      if (stand == n && n->is(Op::Given)) stand = n->src(0);  // derivatives were taken before
+      stack.push_back({n, asked_as_place, stand});
+      if (stand != n) stack.push_back({stand, false, {}});
       else if (!n->is(Op::Buffer))
         for (uint32_t i = n->nsrc; i-- > 0;)
-          stack.push_back({n->src(i), names_place(n, i, place), false});
+          stack.push_back({n->src(i), names_place(n, i, place), {}});
       continue;
     }
     const uint32_t written = stand != n ? number[stand] : write(n, place) + 1;

@@ -22,6 +22,7 @@ struct Flat {
 struct FlatInputs {
   std::vector<UOp> buffers;                              // by Param slot: Buffer nodes
   std::vector<std::pair<std::string, int64_t>> values;   // of the bound Vars, by name
+  bool torn = false;  // another thread wrote a buffer meanwhile: two versions of it are named
 };
 
 // Of a graph in an arena.
