@@ -7,25 +7,28 @@ namespace mote {
 
 namespace {
 
-constexpr int32_t kWritten = -1;
+// How many read a storage, or that one writes it; and that somebody waits, without which nobody is
+// woken: a wake is a system call.
+constexpr uint32_t kWritten = 1u << 31, kAwaited = 1u << 30;
 
-void take_one(std::atomic<int32_t>& users, bool writes) {
-  int32_t now = users.load(std::memory_order_relaxed);
+void take_one(std::atomic<uint32_t>& users, bool writes) {
+  uint32_t now = users.load(std::memory_order_relaxed);
   for (;;) {
-    if (writes ? now != 0 : now == kWritten) {
-      users.wait(now, std::memory_order_relaxed);
-      now = users.load(std::memory_order_relaxed);
-    } else if (users.compare_exchange_weak(now, writes ? kWritten : now + 1,
-                                           std::memory_order_acquire)) {
-      return;
-    }
+    const bool taken = writes ? now & ~kAwaited : now & kWritten;
+    const uint32_t next = taken ? now | kAwaited : writes ? now | kWritten : now + 1;
+    if (now != next && !users.compare_exchange_weak(now, next, std::memory_order_acquire)) continue;
+    if (!taken) return;
+    users.wait(next, std::memory_order_relaxed);
+    now = users.load(std::memory_order_relaxed);
   }
 }
 
-void drop_one(std::atomic<int32_t>& users, bool writes) {
-  const int32_t before = writes ? users.exchange(0, std::memory_order_release)
-                                : users.fetch_sub(1, std::memory_order_release);
-  if (writes || before == 1) users.notify_all();
+void drop_one(std::atomic<uint32_t>& users, bool writes) {
+  const uint32_t before = writes ? users.exchange(0, std::memory_order_release)
+                                 : users.fetch_sub(1, std::memory_order_release);
+  if (!(before & kAwaited) || (!writes && before != (kAwaited | 1))) return;
+  if (!writes) users.fetch_and(~kAwaited, std::memory_order_release);
+  users.notify_all();
 }
 
 }  // namespace
