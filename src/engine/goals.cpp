@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/error.h"
 #include "grad/grad.h"
 #include "ir/device_list.h"
 #include "ir/memo.h"
@@ -250,7 +251,9 @@ void settle(std::vector<Goal>& goals) {
     Goal& g = goals[i];
     Ref held = next_version(g.effect);
     held->arg.storage->from_graph = hides_leaves[i] && !held->arg.storage->requires_grad;
-    if (!own[i] && !is_realized(g.node)) tensor_graph::set_realized(g.node, held);
+    // Two threads may both store the value of an expression that they have in common.
+    const bool first = own[i] || tensor_graph::set_realized(g.node, held);
+    ensure(first || g.buffer, "a write was made twice");
     if (!g.tensor.defined()) continue;
     TensorImpl& impl = *g.tensor.impl();
     if (g.buffer) {

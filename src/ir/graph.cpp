@@ -478,11 +478,12 @@ uint32_t max_id() {
   return shared().next_id;
 }
 
-void set_realized(const Ref& node, const Ref& buffer) {
-  Node* held = buffer.get();
+bool set_realized(const Ref& node, const Ref& buffer) {
+  Node *held = buffer.get(), *before = nullptr;
   held->refs.fetch_add(1, std::memory_order_relaxed);
-  Node* before = node->realized.exchange(held, std::memory_order_acq_rel);
-  ensure(!before, "a value is realized twice");
+  if (node->realized.compare_exchange_strong(before, held, std::memory_order_acq_rel)) return true;
+  held->refs.fetch_sub(1, std::memory_order_relaxed);
+  return false;
 }
 
 UOp realized_in(UOp node) {

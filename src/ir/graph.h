@@ -70,9 +70,9 @@ Ref buffer(Storage* storage);
 uint64_t live_nodes();
 uint64_t made();               // constructions asked for since start
 uint32_t max_id();             // ids are below this
-// The value of node is now in `buffer` (a Buffer node); readers use that from here on. Said once
-// per node, so that a thread that reads it need not lock.
-void set_realized(const Ref& node, const Ref& buffer);
+// The value of node is now in `buffer` (a Buffer node); readers use that from here on. The first
+// buffer stays, so that a thread that reads it need not lock. False: another thread was first.
+bool set_realized(const Ref& node, const Ref& buffer);
 // The Buffer that node's value is read from; {} when it was not realized. A buffer that was
 // overwritten since is itself realized, to the copy made before.
 UOp realized_in(UOp node);
