@@ -7,8 +7,8 @@ namespace mote {
 
 namespace {
 
-// How many read a storage, or that one writes it; and that somebody waits, without which nobody is
-// woken: a wake is a system call.
+// The users of a storage: a count of readers, or kWritten; kAwaited is added by whoever waits for
+// them to end. Only then are threads woken, because a wake may be a system call.
 constexpr uint32_t kWritten = 1u << 31, kAwaited = 1u << 30;
 
 void take_one(std::atomic<uint32_t>& users, bool writes) {

@@ -22,7 +22,7 @@ struct Storage {
   bool requires_grad = false;
   bool from_graph = false;       // realized from a value that depended on a marked leaf
   TensorImpl* owner = nullptr;   // whose alone it is, while that lives (tensor/impl.h)
-  // Work under way (engine/lease.h): how many read it; -1: one writes it.
+  // Work under way: how many read it, or that one writes it (engine/lease.cpp).
   std::atomic<uint32_t> users{0};
   std::atomic<uint32_t> left{0};  // how many tensors shared it and got storage of their own
   virtual ~Storage() = default;

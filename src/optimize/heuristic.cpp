@@ -169,9 +169,11 @@ class Chooser : Sketch {
       const int64_t width = best_width(r).first;
       if (width < 4 || lane_score(r, &pairs) <= 0 || pairs.empty()) continue;
       Sketch trial = *this;
-      for (UOp pair : pairs)
-        trial.split(range_slot(pair), 2,
-                    range_role(pair) == Role::Reduce ? Role::Unroll : Role::Upcast);
+      auto takes_both = [&](UOp pair) {
+        const Role role = range_role(pair) == Role::Reduce ? Role::Unroll : Role::Upcast;
+        return trial.split(range_slot(pair), 2, role) >= 0;
+      };
+      if (!std::ranges::all_of(pairs, takes_both)) continue;
       const int lane = trial.split(range_slot(r), width, Role::Vector);
       if (lane < 0) continue;
       take(trial);
