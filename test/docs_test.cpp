@@ -104,7 +104,7 @@ TEST_CASE("docs: graphs shown are legal") {
     Arena arena;
     ArenaScope scope(arena);
     UOp node = parse(text);
-    verify(node, b.kind == "ir kernel" ? Stage::Kernel : Stage::Program, b.page.c_str());
+    verify(node, b.kind == "ir plan" ? Stage::Plan : Stage::Program, b.page.c_str());
     CHECK(print(parse(print(node))) == print(node));
   }
   CHECK(graphs == 2);

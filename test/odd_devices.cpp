@@ -175,6 +175,8 @@ class OnCpu : public Device {
 };
 
 // Its handles are numbers, and what they stand for is known here only.
+std::atomic<int64_t> direct_copies{0}, host_copies{0};
+
 class Far : public OnCpu {
  public:
   explicit Far(std::string name) : OnCpu(std::move(name)) { target_.name = "far"; }
@@ -196,10 +198,19 @@ class Far : public OnCpu {
   }
   Token copy_in(DeviceAddress to, const void* host, int64_t bytes,
                 std::span<const Token> after) override {
+    ++host_copies;
     return cpu->copy_in(resolved(to), host, bytes, after);
+  }
+  std::optional<Token> copy_from(DeviceAddress to, Device& other, DeviceAddress from,
+                                 int64_t bytes, std::span<const Token> after) override {
+    auto* far = dynamic_cast<Far*>(&other);
+    if (!far) return {};
+    ++direct_copies;
+    return cpu->copy_in(resolved(to), host_address(far->resolved(from)), bytes, after);
   }
   Token copy_out(void* host, DeviceAddress from, int64_t bytes,
                  std::span<const Token> after) override {
+    ++host_copies;
     return cpu->copy_out(host, resolved(from), bytes, after);
   }
 
@@ -253,6 +264,8 @@ void add_odd_devices() {
 }
 
 void fail_late_kernel(int64_t skip) { kernels_until_failure = skip; }
+
+FarCopies far_copies() { return {direct_copies, host_copies}; }
 
 void hold_late(bool hold) {
   held_until = hold ? Clock::now() + std::chrono::seconds(10) : Clock::time_point{};

@@ -9,7 +9,8 @@
 // there as large ones are elsewhere.
 // PARTED runs it too, as if kernels and memory cost nothing: sums of little are made of partial
 // sums there as those of much are elsewhere.
-// FAR runs it in memory that the host cannot address: its handles are numbers.
+// FAR runs it in memory that the host cannot address: its handles are numbers. FAR and FAR:1 reach
+// each other.
 #pragma once
 #include <cstdint>
 
@@ -20,5 +21,9 @@ void add_odd_devices();  // they are known by name from now on
 void fail_late_kernel(int64_t skip);
 // LATE starts nothing while it is held. That ends after 10 s, for whoever waits in vain.
 void hold_late(bool hold);
+struct FarCopies {
+  int64_t direct, through_host;
+};
+FarCopies far_copies();  // so far, of all FAR devices
 
 }  // namespace mote

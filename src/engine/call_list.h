@@ -6,6 +6,7 @@
 // one device are one submission. A run waits, on the device, for the tokens of what it touches and
 // adds its own. Not thread-safe: whoever runs one has a lease on the storages (engine/lease.h).
 #pragma once
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,10 +19,9 @@ namespace mote {
 
 class CallList {
  public:
-  // `buffers` by the plan's param slot, `values` of the variables by name (one missing is a User
-  // error). `device` as in plan_for.
-  CallList(std::shared_ptr<const CompiledPlan> plan, Device& device,
-           std::span<DeviceBuffer* const> buffers,
+  // `buffers` by slot of the plan's memories, `values` of the variables by name (one missing is a
+  // User error).
+  CallList(std::shared_ptr<const CompiledPlan> plan, std::span<DeviceBuffer* const> buffers,
            std::span<const std::pair<std::string, int64_t>> values);
 
   void run();  // with DEBUG >= 2 or PROFILE: kernel by kernel, timed
@@ -37,34 +37,37 @@ class CallList {
   struct Part {  // launches on one device, or one copy
     Device* device = nullptr;
     std::shared_ptr<std::vector<Launch>> launches;
-    std::vector<const CompiledStep*> steps;
+    std::vector<UOp> steps;
     std::vector<Use> uses;  // each memory once
     Token last;             // of the latest submission
+    std::array<int64_t, 2> offsets{};  // of a copy: in its memories
   };
   struct LatestUse {
     size_t parts = 0, use = 0;  // how many parts there were then; which use of the last one
   };
   struct Place {
     int part, launch, slot;
+    int64_t offset;
   };
+  // Of the loops over statements.
+  using Positions = std::vector<std::pair<UOp, int64_t>>;
 
-  Device& on(uint8_t id) const { return id ? mote::device(id) : device_; }
-  int memory_index(int buffer) const { return memory_of_[static_cast<size_t>(buffer)]; }
-  DeviceAddress address(int buffer) const;
+  int index_of(UOp place) const;
+  DeviceAddress start_of(UOp place) const;  // of its memory
   void take_memory(std::span<DeviceBuffer* const> buffers);
-  void add_step(const CompiledStep& step);
-  void add_launch(const CompiledStep& step);
+  uint32_t add_statements(uint32_t from, Positions& loops);
+  void add_step(UOp step, const Positions& loops);
+  void add_launch(UOp call, const Positions& loops);
   void add_use(Part& part, int memory, bool writes);
   std::vector<Launch>& changeable(int part);
   void check_sources() const;
   void run_part(Part& part);
   Token run_timed(Part& part);
-  Token copy(const CompiledStep& step, std::span<const Token> after);
+  Token copy(const Part& part, std::span<const Token> after);
 
   std::shared_ptr<const CompiledPlan> plan_;
-  Device& device_;
   std::vector<std::shared_ptr<MemoryBlock>> memories_;  // params by slot, then one arena per device
-  std::vector<int> memory_of_;                          // by plan buffer
+  std::map<uint8_t, int> arenas_;                       // by device: which of them
   std::vector<Part> parts_;
   std::vector<LatestUse> latest_use_;       // by memory, while parts are made
   std::vector<std::vector<Place>> places_;  // by param slot

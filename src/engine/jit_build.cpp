@@ -133,6 +133,9 @@ class ReplayBuilder {
   std::unordered_map<const TensorImpl*, int> item_of_;
   std::unordered_map<const Storage*, int> param_of_;
   std::vector<DeviceBuffer*> params_;
+  std::unordered_map<const Storage*, UOp> memory_of_;  // in the joined plan
+  int temporaries_ = 0;
+  Facts facts_;
 
   using Item = Replayable::Item;
 
@@ -148,9 +151,9 @@ class ReplayBuilder {
   }
   int param(Storage& s);
   void note_use(Storage& s, bool reads, bool writes, std::unordered_set<const Storage*>& whole);
-  void append_run(const RecordedRun& run, CompiledPlan& plan,
-                  std::unordered_map<const Storage*, int>& buffer_of,
-                  std::unordered_set<const Storage*>& whole);
+  UOp joined(const RecordedRun& run);
+  std::shared_ptr<const CompiledPlan> joined_plan();
+  void note_uses(const RecordedRun& run, std::unordered_set<const Storage*>& whole);
   void check_values(const Values& values) const;
 };
 
@@ -165,22 +168,6 @@ namespace {
 
 bool has_variables(UOp form) {
   return std::ranges::any_of(toposort(form), [](UOp n) { return n->is(Op::Var); });
-}
-
-void plan_temporaries(CompiledPlan& plan) {
-  Plan lives;
-  for (const CompiledStep& s : plan.steps) {
-    Step step;
-    step.buffers = s.buffers;
-    step.outputs = s.outputs;
-    step.written = s.written;
-    lives.steps.push_back(step);
-  }
-  lives.buffers = plan.buffers;
-  plan_memory(lives);
-  plan.buffers = std::move(lives.buffers);
-  plan.arenas = std::move(lives.arenas);
-  plan.unplanned_bytes = lives.unplanned_bytes;
 }
 
 }  // namespace
@@ -329,33 +316,55 @@ void ReplayBuilder::note_use(Storage& s, bool reads, bool writes,
   if (writes && !keeps) whole.insert(&s);
 }
 
-void ReplayBuilder::append_run(const RecordedRun& run, CompiledPlan& plan,
-                               std::unordered_map<const Storage*, int>& buffer_of,
-                               std::unordered_set<const Storage*>& whole) {
-  std::vector<int> to;  // by the run's buffer
-  std::vector<Storage*> storage;
-  for (PlannedBuffer b : run.plan->buffers) {
-    if (!b.device) b.device = run.device;
-    Storage* s = b.param < 0 ? nullptr : run.buffers[static_cast<size_t>(b.param)];
-    storage.push_back(s);
-    if (s && buffer_of.count(s)) {
-      to.push_back(buffer_of[s]);
+void ReplayBuilder::note_uses(const RecordedRun& run, std::unordered_set<const Storage*>& whole) {
+  for (UOp s : run.plan->steps->src()) {
+    if (!is_step(s)) continue;
+    const std::span<Node* const> places = places_of(s);
+    for (uint32_t i = 0; i < places.size(); ++i)
+      if (UOp memory = memory_of(places[i]); !mote::is_temporary(memory))
+        note_use(*run.buffers[static_cast<size_t>(slot_of(memory))], facts_.reads(s, i),
+                 i < written_by(s), whole);
+  }
+}
+
+// The run's plan on the memories of the joined one, in the current arena.
+UOp ReplayBuilder::joined(const RecordedRun& run) {
+  auto temporary = [&](UOp like) {
+    return mote::param(temporaries_++, like->dtype, count_of(like), Space::Local, like->device);
+  };
+  std::vector<std::pair<UOp, UOp>> map;
+  for (UOp memory : memories_of(run.plan->steps)) {
+    if (mote::is_temporary(memory)) {
+      map.emplace_back(memory, temporary(memory));
       continue;
     }
-    b.param = s && !is_temporary(*s) ? param(*s) : -1;
-    to.push_back(static_cast<int>(plan.buffers.size()));
-    if (s) buffer_of[s] = to.back();
-    plan.buffers.push_back(b);
+    Storage& s = *run.buffers[static_cast<size_t>(slot_of(memory))];
+    auto [it, fresh] = memory_of_.try_emplace(&s);
+    if (fresh)
+      it->second = is_temporary(s) ? temporary(memory)
+                                   : mote::param(param(s), memory->dtype, count_of(memory),
+                                                 Space::Global, memory->device);
+    map.emplace_back(memory, it->second);
   }
-  for (CompiledStep step : run.plan->steps) {
-    if (!step.device) step.device = run.device;
-    for (size_t i = 0; i < step.buffers.size(); ++i) {
-      const auto local = static_cast<size_t>(step.buffers[i]);
-      if (storage[local]) note_use(*storage[local], step.reads[i], step.writes(i), whole);
-      step.buffers[i] = to[local];
-    }
-    plan.steps.push_back(std::move(step));
+  return import(run.plan->steps, map);
+}
+
+// The runs, one after the other; a value that only the next run reads is a temporary.
+std::shared_ptr<const CompiledPlan> ReplayBuilder::joined_plan() {
+  Arena arena;
+  ArenaScope scope(arena);
+  std::unordered_set<const Storage*> whole;
+  std::vector<UOp> statements;
+  for (const RecordedRun& run : recorder_.runs()) {
+    note_uses(run, whole);
+    for (UOp s : joined(run)->src()) statements.push_back(s);
   }
+  auto plan = std::make_shared<CompiledPlan>(linear(statements));
+  ArenaScope kept(plan->arena);
+  for (const RecordedRun& run : recorder_.runs())
+    for (const auto& [body, kernel] : run.plan->kernels)
+      plan->kernels[{import(UOp(body.first)).get(), body.second}] = kernel;
+  return plan;
 }
 
 void ReplayBuilder::check_values(const Values& values) const {
@@ -373,11 +382,7 @@ void ReplayBuilder::make_list(const Values& values) {
   check_values(values);
   to_.argument_params_.assign(arguments_.tensors.size(), -1);
   to_.argument_written_.assign(arguments_.tensors.size(), false);
-  auto plan = std::make_shared<CompiledPlan>();
-  std::unordered_map<const Storage*, int> buffer_of;
-  std::unordered_set<const Storage*> whole;
-  for (const RecordedRun& run : recorder_.runs()) append_run(run, *plan, buffer_of, whole);
-  plan_temporaries(*plan);
+  auto plan = joined_plan();
   for (const auto& [s, i] : argument_of_)
     if (auto p = param_of_.find(s); p != param_of_.end())
       to_.argument_params_[static_cast<size_t>(i)] = p->second;
@@ -387,7 +392,7 @@ void ReplayBuilder::make_list(const Values& values) {
   for (const auto& [s, i] : output_of_)
     if (auto p = param_of_.find(s); p != param_of_.end())
       to_.outputs_[static_cast<size_t>(i)].param = p->second;
-  to_.list_ = std::make_unique<CallList>(plan, device(kDefaultDevice), params_, values);
+  to_.list_ = std::make_unique<CallList>(plan, params_, values);
 }
 
 Replayable::Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,

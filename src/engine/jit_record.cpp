@@ -133,9 +133,9 @@ const RecordedStorage* Recorder::find(const Storage& s) const {
   return it == index_.end() ? nullptr : &storages_[it->second];
 }
 
-void Recorder::record(std::shared_ptr<const CompiledPlan> plan, uint8_t device,
-                      const FlatInputs& inputs, std::span<const UOp> roots) {
-  RecordedRun run{std::move(plan), device, {}, inputs.values};
+void Recorder::record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs& inputs,
+                      std::span<const UOp> roots) {
+  RecordedRun run{std::move(plan), {}, inputs.values};
   for (UOp b : inputs.buffers) {
     note(*b->arg.storage);
     run.buffers.push_back(b->arg.storage);

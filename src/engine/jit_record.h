@@ -53,7 +53,6 @@ class StorageRef {
 
 struct RecordedRun {
   std::shared_ptr<const CompiledPlan> plan;
-  uint8_t device;                                       // where what names none lives
   std::vector<Storage*> buffers;                        // by param slot
   std::vector<std::pair<std::string, int64_t>> values;  // of variables
 };
@@ -115,7 +114,7 @@ class Recorder : public EffectListener, private HandleListener {
 
   // The function realizes these: what is from outside is finished first.
   void begin_realize(std::span<const Tensor> tensors);
-  void record(std::shared_ptr<const CompiledPlan> plan, uint8_t device, const FlatInputs& inputs,
+  void record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs& inputs,
               std::span<const UOp> roots);
   void record(HostCheck check) { host_checks_.push_back(std::move(check)); }
   void record(const RecordedCheck& check) { device_checks_.push_back(check); }

@@ -1,11 +1,11 @@
 #include "engine/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -46,79 +46,69 @@ void check_computes(const Device& d, std::span<const uint32_t> provenance) {
                              "computing with it or writing to it"));
 }
 
-// Which buffers the step reads: those that something but a Store's place looks at.
-std::vector<bool> buffers_read(const Step& s) {
-  std::vector<bool> reads(s.buffers.size(), !s.body);
-  if (!s.body) {
-    reads[0] = false;
-    return reads;
-  }
-  for (UOp n : toposort(s.body))
-    for (uint32_t i = n->is(Op::Store) ? 1 : 0; i < n->nsrc; ++i)
-      if (UOp place = n->src(i); place->is(Op::Index) && place->src(0)->is(Op::Param))
-        reads[static_cast<size_t>(place->src(0)->ints(0))] = true;
-  return reads;
+Targets targets_of(UOp sink) {
+  Targets targets;
+  std::array<bool, 256> seen{};
+  for (UOp n : toposort(sink))
+    if (n->device && !std::exchange(seen[n->device], true))
+      targets.add(n->device, device(n->device).target());
+  return targets;
 }
 
-void compile_kernels(const Plan& plan, Device& device, CompiledPlan& out) {
-  std::map<uint8_t, std::vector<size_t>> by_device;
-  std::unordered_set<const Node*> bodies_seen;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    if (!plan.steps[i].body) continue;
-    by_device[plan.steps[i].device].push_back(i);
-    bodies_seen.insert(plan.steps[i].body.get());
-  }
-  for (auto& [id, steps] : by_device) {
-    std::vector<UOp> bodies;
-    for (size_t i : steps) bodies.push_back(plan.steps[i].body);
-    Device& runs = id ? mote::device(id) : device;
-    check_computes(runs, plan.steps[steps[0]].provenance);
-    auto start = std::chrono::steady_clock::now();
-    auto kernels = kernels_for(bodies, runs);
-    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    counters().lower_ms += took.count();
-    for (size_t i = 0; i < steps.size(); ++i) out.steps[steps[i]].kernel = kernels[i];
-  }
-  out.distinct = static_cast<int>(bodies_seen.size());
-}
-
-std::shared_ptr<const CompiledPlan> compile_plan(const Flat& flat, Device& device) {
+std::shared_ptr<const CompiledPlan> plan_of(const Flat& flat) {
   Arena arena;
   ArenaScope scope(arena);
   UOp sink = unflatten_graph(flat);
   if (flag(Flag::SPEC)) verify(sink, Stage::Tensor, "realize");
   const RewriteCounts before = rewrite_counts();
-  Plan plan = schedule(sink, device.target());
+  const UOp plan = schedule(sink, targets_of(sink));
   counters().visits += rewrite_counts().visits - before.visits;
   counters().attempts += rewrite_counts().attempts - before.attempts;
-  auto out = std::make_shared<CompiledPlan>();
-  std::unordered_map<const Node*, std::vector<bool>> reads;  // equal bodies read alike
-  out->steps.reserve(plan.steps.size());
-  for (const Step& s : plan.steps) {
-    auto [known, fresh] = reads.try_emplace(s.body.get());
-    if (fresh) known->second = buffers_read(s);
-    out->steps.push_back({nullptr, s.buffers, s.outputs, s.written, known->second, s.device,
-                          s.provenance});
-  }
-  compile_kernels(plan, device, *out);
+  auto out = compile_plan(plan);
   counters().nodes += arena.made();
-  out->buffers = std::move(plan.buffers);
-  out->arenas = std::move(plan.arenas);
-  out->unplanned_bytes = plan.unplanned_bytes;
   return out;
 }
 
 }  // namespace
+
+CompiledPlan::CompiledPlan(UOp plan) {
+  ArenaScope scope(arena);
+  steps = import(plan);
+  placed = plan_memory(steps);
+  if (flag(Flag::SPEC)) verify(placed, Stage::Plan, "plan memory");
+}
+
+std::shared_ptr<const CompiledPlan> compile_plan(UOp plan) {
+  auto out = std::make_shared<CompiledPlan>(plan);
+  std::map<uint8_t, std::vector<UOp>> by_device;  // Calls, one of each body
+  for (UOp s : out->steps->src()) {
+    if (!s->is(Op::Call) || !out->kernels.try_emplace(CompiledPlan::key(s)).second) continue;
+    by_device[s->device].push_back(s);
+  }
+  for (const auto& [id, calls] : by_device) {
+    Device& runs = device(id);
+    check_computes(runs, provenance_of(calls[0]));
+    std::vector<UOp> bodies;
+    for (UOp call : calls) bodies.push_back(call->src(0));
+    const auto start = std::chrono::steady_clock::now();
+    auto kernels = kernels_for(bodies, runs);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    counters().lower_ms += took.count();
+    for (size_t i = 0; i < calls.size(); ++i)
+      out->kernels[CompiledPlan::key(calls[i])] = kernels[i];
+  }
+  return out;
+}
 
 EngineCounters& counters() {
   static EngineCounters c;
   return c;
 }
 
-std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
+std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat) {
   PlanCache& c = cache();
   ++counters().schedules;
-  PlanKey key{flat, mix(code_flags_hash(), hash_bytes(device.name().data(), device.name().size()))};
+  PlanKey key{flat, code_flags_hash()};
   {
     std::lock_guard lock(c.mutex);
     if (auto it = c.plans.find(key); it != c.plans.end()) {
@@ -126,9 +116,10 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device) {
       return it->second.use();
     }
   }
-  auto plan = compile_plan(flat, device);
+  auto plan = plan_of(flat);
   if (flag(Flag::DEBUG) >= 1)
-    std::fprintf(stderr, "scheduled %zu steps, %d kernels\n", plan->steps.size(), plan->distinct);
+    std::fprintf(stderr, "scheduled %u steps, %zu kernels\n", plan->steps->nsrc,
+                 plan->kernels.size());
   // Programs that never repeat must not pile up.
   std::lock_guard lock(c.mutex);
   if (c.plans.size() >= kMaxPlans) drop_older_half(c.plans);

@@ -10,27 +10,23 @@
 #include "engine/realize.h"
 #include "ir/flat.h"
 #include "runtime/device.h"
+#include "schedule/plan.h"
 #include "schedule/schedule.h"
 
 namespace mote {
 
-struct CompiledStep {
-  std::shared_ptr<const Kernel> kernel;  // null: a copy
-  std::vector<int> buffers;              // as Step::buffers, written ones first
-  int outputs = 0;
-  std::vector<Elements> written;  // as Step::written
-  std::vector<bool> reads;  // per buffer; a kernel may read what it writes
-  uint8_t device = 0;       // 0: the plan's
-  std::vector<uint32_t> provenance;
-  bool writes(size_t i) const { return static_cast<int>(i) < outputs; }
-};
-
+// A plan and the code of its kernels.
 struct CompiledPlan {
-  std::vector<CompiledStep> steps;
-  std::vector<PlannedBuffer> buffers;
-  std::map<uint8_t, int64_t> arenas;
-  int64_t unplanned_bytes = 0;
-  int distinct = 0;
+  explicit CompiledPlan(UOp plan);  // before plan_memory, in any arena; without kernels
+  Arena arena{Arena::kKept};
+  UOp steps;   // each temporary is a memory of its own
+  UOp placed;  // temporaries are slices of arenas
+  std::map<std::pair<const Node*, uint8_t>, std::shared_ptr<const Kernel>> kernels;
+
+  static std::pair<const Node*, uint8_t> key(UOp call) {
+    return {call->src(0).get(), call->device};
+  }
+  const std::shared_ptr<const Kernel>& kernel(UOp call) const { return kernels.at(key(call)); }
 };
 
 // EngineCounts, as threads add to them.
@@ -41,9 +37,10 @@ struct EngineCounters {
 };
 EngineCounters& counters();
 
-// `device` is where values live that name none (constants, positions). Threads may plan at the
-// same time.
-std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat, Device& device);
+// Threads may plan at the same time.
+std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat);
+// The plan with code for its kernels.
+std::shared_ptr<const CompiledPlan> compile_plan(UOp plan);
 void clear_plans();
 
 }  // namespace mote

@@ -45,8 +45,8 @@ class Forward : public Flattener {
 
 void count(const CompiledPlan& plan) {
   counters().plan_kernels = static_cast<uint64_t>(
-      std::ranges::count_if(plan.steps, [](const CompiledStep& s) { return s.kernel != nullptr; }));
-  counters().plan_distinct = static_cast<uint64_t>(plan.distinct);
+      std::ranges::count_if(plan.steps->src(), [](UOp s) { return s->is(Op::Call); }));
+  counters().plan_distinct = plan.kernels.size();
 }
 
 // Whether the storages still hold what these Buffer nodes name, and no other thread has made a
@@ -62,22 +62,21 @@ bool is_current(std::span<const Goal> goals, std::span<const UOp> buffers) {
 
 std::vector<bool> written_params(const CompiledPlan& plan, size_t params) {
   std::vector<bool> written(params);
-  for (const CompiledStep& s : plan.steps)
-    for (size_t i = 0; s.writes(i); ++i)
-      if (int param = plan.buffers[static_cast<size_t>(s.buffers[i])].param; param >= 0)
-        written[static_cast<size_t>(param)] = true;
+  for (UOp s : plan.steps->src())
+    for (uint32_t i = 0; is_step(s) && i < written_by(s); ++i)
+      if (UOp memory = memory_of(places_of(s)[i]); !is_temporary(memory))
+        written[static_cast<size_t>(slot_of(memory))] = true;
   return written;
 }
 
 // False, having done nothing: another thread has written some of it meanwhile.
-bool run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, uint8_t id,
-               StorageLease& lease) {
+bool run_goals(std::span<const Goal> goals, StorageSet scratch, StorageLease& lease) {
   Forward forward(std::move(scratch));
   FlatInputs inputs;
   const std::vector<UOp> roots = effects_of(goals);
   Flat flat = forward.run(roots, &inputs);
   if (inputs.torn) return false;
-  auto plan = plan_for(flat, device);
+  auto plan = plan_for(flat);
   count(*plan);
   std::vector<DeviceBuffer*> buffers;
   const std::vector<bool> written = written_params(*plan, inputs.buffers.size());
@@ -89,8 +88,8 @@ bool run_goals(std::span<const Goal> goals, StorageSet scratch, Device& device, 
   lease.take();
   if (!is_current(goals, inputs.buffers)) return false;
   Recorder* r = Recorder::recording();
-  if (r) r->record(plan, id, inputs, roots);
-  CallList(plan, device, buffers, inputs.values).run();
+  if (r) r->record(plan, inputs, roots);
+  CallList(plan, buffers, inputs.values).run();
   for (const GraphChecks::Made& m : forward.checks().made()) {
     Storage& found = *m.buffer->arg.storage;
     watch(found, m.check);
@@ -200,13 +199,11 @@ void realize(std::span<const Tensor> tensors) try {
   for (bool ran = false; !ran;) {
     run_first(interpreted_sources(goals));
     if (goals.empty()) return;
-    const uint8_t id = device_of(goals);
-    Device& device = mote::device(id);
-    if (device.interprets_graphs()) {
+    if (device(device_of(goals)).interprets_graphs()) {
       if (Recorder* r = Recorder::recording()) r->saw_interpreter();
       ran = interpret_goals(goals, lease);
     } else {
-      ran = run_goals(goals, std::move(scratch), device, id, lease);
+      ran = run_goals(goals, std::move(scratch), lease);
     }
     if (ran) break;
     lease.drop();
@@ -231,8 +228,7 @@ void set_aside(std::span<const Tensor> tensors) {
   for (;; lease.drop()) {
     goals = copies_for_others(tensors);
     for (const Goal& g : goals) lease.add(*g.node->arg.storage, true);
-    const uint8_t id = goals[0].effect->device;
-    if (run_goals(goals, {}, mote::device(id), id, lease)) break;
+    if (run_goals(goals, {}, lease)) break;
   }
   begin_versions(tensors);
   settle(goals);
@@ -259,34 +255,31 @@ void clear_caches() {
   clear_plans();
 }
 
-ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device_name) {
+ScheduleReport explain(std::span<const Tensor> tensors) {
   std::vector<Goal> goals = goals_of(tensors);
   ScheduleReport report;
   if (goals.empty()) return report;
   Forward forward(complete(goals));
   FlatInputs inputs;
-  const std::vector<UOp> roots = effects_of(goals);
-  Device& d = device_name.empty() ? mote::device(device_of(goals)) : mote::device(device_name);
-  auto plan = plan_for(forward.run(roots, &inputs), d);
-  for (const CompiledStep& s : plan->steps) {
-    if (!s.kernel) {
-      ++report.copies;
-      continue;
-    }
-    KernelReport k{s.kernel->name, s.kernel->text, s.kernel->estimate, {}};
-    for (uint32_t p : s.provenance) k.places.push_back(place(p));
+  auto plan = plan_for(forward.run(effects_of(goals), &inputs));
+  for (UOp s : plan->steps->src()) {
+    report.copies += s->is(Op::Copy);
+    if (!s->is(Op::Call)) continue;
+    const Kernel& kernel = *plan->kernel(s);
+    KernelReport k{kernel.name, kernel.text, kernel.estimate, {}};
+    for (uint32_t p : provenance_of(s)) k.places.push_back(place(p));
     report.total.ops += k.estimate.ops;
     report.total.bytes += k.estimate.bytes;
     report.kernels.push_back(std::move(k));
   }
-  for (const PlannedBuffer& b : plan->buffers) {
-    if (b.param < 0) continue;
-    UOp given = inputs.buffers[static_cast<size_t>(b.param)];
-    if (!device_buffer(*given->arg.storage).allocated()) report.new_bytes += b.bytes();
+  for (UOp memory : memories_of(plan->steps)) {
+    if (is_temporary(memory)) continue;
+    UOp given = inputs.buffers[static_cast<size_t>(slot_of(memory))];
+    if (!device_buffer(*given->arg.storage).allocated()) report.new_bytes += bytes_of(memory);
   }
-  report.distinct = plan->distinct;
-  for (auto [dev, bytes] : plan->arenas) report.arena_bytes += bytes;
-  report.unplanned_bytes = plan->unplanned_bytes;
+  report.distinct = static_cast<int>(plan->kernels.size());
+  report.arena_bytes = temporary_bytes(plan->placed);
+  report.unplanned_bytes = temporary_bytes(plan->steps);
   return report;
 }
 

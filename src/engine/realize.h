@@ -48,7 +48,7 @@ struct ScheduleReport {
   int64_t new_bytes = 0;  // of buffers that get their memory: results and what others still need
   Estimate total;
 };
-ScheduleReport explain(std::span<const Tensor> tensors, const std::string& device = "");
+ScheduleReport explain(std::span<const Tensor> tensors);
 
 struct EngineCounts {
   uint64_t schedules = 0, schedule_hits = 0;  // realizations that had work; found in the cache

@@ -126,18 +126,19 @@ UOp rebuild(UOp root, bool same_arena, Memo<Node*>& done) {
 
 }  // namespace
 
-UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map) {
+static UOp rebuild(UOp root, std::span<const std::pair<UOp, UOp>> map, bool same_arena) {
   MemoLease lease;
   Memo<Node*>& done = *lease;
   for (const auto& [from, to] : map)
     if (!done[from]) done[from] = to.get();
-  return rebuild(root, true, done);
+  return rebuild(root, same_arena, done);
 }
 
-UOp import(UOp root) {
-  MemoLease done;
-  return rebuild(root, false, *done);
+UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map) {
+  return rebuild(root, map, true);
 }
+
+UOp import(UOp root, std::span<const std::pair<UOp, UOp>> map) { return rebuild(root, map, false); }
 
 std::vector<UOp> open_ranges(UOp u) {
   std::vector<UOp> found;

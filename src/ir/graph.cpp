@@ -105,7 +105,7 @@ bool has_shape(Op op) { return !has(op, Effect) || op == Op::After; }
 // ---- Arena
 
 struct Arena::Impl {
-  static constexpr size_t kChunk = 2 << 20;
+  const size_t chunk_bytes;
   struct Chunk {
     char* data;
     size_t used;
@@ -119,25 +119,27 @@ struct Arena::Impl {
   ShapePool shapes;
   const Shape* scalar = nullptr;
 
-  Impl() : slots(1 << 12) { scalar = shapes.intern({}); }
+  explicit Impl(size_t piece) : chunk_bytes(piece), slots(piece / 512) {
+    scalar = shapes.intern({});
+  }
   ~Impl() {
-    for (size_t i = 0; i < chunks.size(); ++i) memory_of(i)->deallocate(chunks[i].data, kChunk);
+    for (size_t i = 0; i < chunks.size(); ++i) memory_of(i)->deallocate(chunks[i].data, chunk_bytes);
     for (char* c : large) delete[] c;
   }
 
   // Walking a large graph is missing the caches, and small pages make it miss the page tables as
   // well. Most kernels never fill their first chunk.
-  static std::pmr::memory_resource* memory_of(size_t chunk) {
-    return chunk ? large_pages() : std::pmr::new_delete_resource();
+  std::pmr::memory_resource* memory_of(size_t number) const {
+    return number && chunk_bytes == kWork ? large_pages() : std::pmr::new_delete_resource();
   }
 
   void add_chunk() {
-    chunks.push_back({static_cast<char*>(memory_of(chunks.size())->allocate(kChunk)), 0});
+    chunks.push_back({static_cast<char*>(memory_of(chunks.size())->allocate(chunk_bytes)), 0});
   }
 
   char* allocate(size_t bytes) {
-    if (bytes > kChunk) return large.emplace_back(new char[bytes]);
-    if (chunks.empty() || chunks[chunk].used + bytes > kChunk) {
+    if (bytes > chunk_bytes) return large.emplace_back(new char[bytes]);
+    if (chunks.empty() || chunks[chunk].used + bytes > chunk_bytes) {
       if (!chunks.empty()) ++chunk;
       if (chunk == chunks.size()) add_chunk();
       chunks[chunk].used = 0;
@@ -178,7 +180,7 @@ struct Arena::Impl {
   }
 };
 
-Arena::Arena() : impl_(std::make_unique<Impl>()) {}
+Arena::Arena(size_t piece) : impl_(std::make_unique<Impl>(piece)) {}
 Arena::~Arena() = default;
 
 const Shape* Arena::intern_shape(std::vector<Dim> dims) {
@@ -218,7 +220,8 @@ UOp Arena::make_raw(const Parts& p) {
 
 UOp Arena::make(Op op, DType dtype, std::span<Node* const> src, Arg arg) {
   Parts p{op, dtype, src, arg};
-  if (op == Op::Copy && src[0]->device == kNoDevice) return UOp(src[0]);  // it is everywhere
+  if (op == Op::Copy && src.size() == 1 && src[0]->device == kNoDevice)
+    return UOp(src[0]);  // it is everywhere
   if (!has(op, Alu)) return make_raw(p);
   Node* swapped[2];
   if (wants_swap(p)) {

@@ -31,7 +31,9 @@ uint64_t arg_hash(Op op, Arg arg);
 // Construction folds exact trivia (ir/fold.h), so `make` may return another node than asked for.
 class Arena {
  public:
-  Arena();
+  // Memory is taken in pieces of so many bytes: small ones for a graph that is kept.
+  static constexpr size_t kWork = 2 << 20, kKept = 8 << 10;
+  explicit Arena(size_t piece = kWork);
   ~Arena();
   Arena(const Arena&) = delete;
   UOp make(Op op, DType dtype, std::span<Node* const> src, Arg arg = {});

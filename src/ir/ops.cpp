@@ -21,7 +21,7 @@ bool parse_op(std::string_view text, Op* op) {
 OpSet ops_with(Trait trait) {
   OpSet set;
   for (int i = 0; i < kOps; ++i)
-    if (op_rows[i].traits & trait) set.bits |= 1ull << i;
+    if (op_rows[i].traits & trait) set.add(static_cast<Op>(i));
   return set;
 }
 

@@ -17,7 +17,7 @@ constexpr int kOps = 0
 #include "ir/ops.def"
 #undef OP
     ;
-static_assert(kOps <= 64, "an op set is one machine word");
+static_assert(kOps <= 128, "an op set is two machine words");
 
 enum Trait : uint16_t {
   Leaf = 1, Movement = 2, Alu = 4, Commutes = 8, Assoc = 16, Compares = 32, Float = 64,
@@ -40,20 +40,30 @@ inline const char* name(Op op) { return row(op).name; }
 inline bool has(Op op, Trait trait) { return row(op).traits & trait; }
 bool parse_op(std::string_view text, Op* op);
 
-// A set of ops in one word.
+// A set of ops in two words.
 struct OpSet {
-  uint64_t bits = 0;
+  uint64_t bits[2] = {};
   constexpr OpSet() = default;
-  constexpr OpSet(Op op) : bits(1ull << static_cast<int>(op)) {}
+  constexpr OpSet(Op op) { add(op); }
   constexpr OpSet(std::initializer_list<Op> ops) {
-    for (Op op : ops) bits |= 1ull << static_cast<int>(op);
+    for (Op op : ops) add(op);
   }
-  constexpr bool has(Op op) const { return bits >> static_cast<int>(op) & 1; }
-  constexpr OpSet operator|(OpSet o) const {
-    OpSet s;
-    s.bits = bits | o.bits;
+  constexpr void add(Op op) { bits[static_cast<int>(op) >> 6] |= bit(op); }
+  constexpr bool has(Op op) const { return bits[static_cast<int>(op) >> 6] & bit(op); }
+  constexpr bool empty() const { return !(bits[0] | bits[1]); }
+  constexpr OpSet operator|(const OpSet& o) const {
+    OpSet s = *this;
+    for (int i = 0; i < 2; ++i) s.bits[i] |= o.bits[i];
     return s;
   }
+  constexpr OpSet without(const OpSet& o) const {
+    OpSet s = *this;
+    for (int i = 0; i < 2; ++i) s.bits[i] &= ~o.bits[i];
+    return s;
+  }
+
+ private:
+  static constexpr uint64_t bit(Op op) { return uint64_t{1} << (static_cast<int>(op) & 63); }
 };
 OpSet ops_with(Trait trait);
 

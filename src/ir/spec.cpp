@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <unordered_set>
 
 #include "base/lifetime.h"
@@ -22,11 +23,6 @@ struct SpecRule {
 
 bool sources_have(UOp u, DType d) {
   return std::ranges::all_of(u->src(), [&](const Node* s) { return s->dtype == d; });
-}
-
-OpSet without(OpSet set, OpSet gone) {
-  set.bits &= ~gone.bits;
-  return set;
 }
 
 bool is_whole(DType d) { return is_int(d) || d == DType::boolean; }
@@ -98,6 +94,42 @@ bool fills(UOp value, const Shape& target) {
 
 bool all_ranges(std::span<Node* const> src) {
   return std::ranges::all_of(src, [](const Node* s) { return s->op == Op::Range; });
+}
+
+// A place in a plan: all of a memory, or a slice of it.
+bool is_place_of(UOp u) { return u->is(Op::Param) || u->is(Op::Index); }
+
+bool fits_its_kernel(UOp call) {
+  if (call->nsrc < 2 || !call->src(0)->is(Op::Sink)) return false;
+  std::vector<UOp> params(call->nsrc - 1);
+  for (UOp n : toposort(call->src(0))) {
+    if (!n->is(Op::Param)) continue;
+    const auto slot = static_cast<size_t>(n->ints(0));
+    if (slot >= params.size() || params[slot]) return false;
+    params[slot] = n;
+  }
+  for (uint32_t i = 1; i < call->nsrc; ++i) {
+    const UOp place = call->src(i), p = params[i - 1];
+    // A temporary is a slice of an arena of bytes.
+    if (!p || !is_place_of(place) || (place->dtype != p->dtype && place->dtype != DType::u8))
+      return false;
+    if (place->device != call->device) return false;
+  }
+  return true;
+}
+
+bool loops_nest(UOp linear) {
+  std::vector<const Node*> open;
+  for (const Node* s : linear->src()) {
+    if (s->op == Op::Range) open.push_back(s);
+    if (s->op == Op::End && (open.empty() || open.back() != s->sources[0])) return false;
+    if (s->op == Op::End) open.pop_back();
+    if (!OpSet{Op::Call, Op::Copy, Op::Range, Op::End}.has(s->op)) return false;
+    const uint64_t inside = std::accumulate(open.begin(), open.end(), uint64_t{0},
+                                            [](uint64_t all, UOp r) { return all | slot_bit(r); });
+    if (!OpSet{Op::Range, Op::End}.has(s->op) && (s->ranges & ~inside)) return false;
+  }
+  return open.empty();
 }
 
 const OpSet every{};  // no bits: all ops
@@ -222,6 +254,21 @@ MOTE_MADE_FIRST const SpecRule kernel_rules[] = {
               });
      }},
 };
+
+MOTE_MADE_FIRST const SpecRule plan_rules[] = {
+    {Op::Index, "a place is found in a memory, by an index",
+     [](UOp u) {
+       return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype &&
+              u->src(1)->dtype == DType::index;
+     }},
+    {Op::Call, "a Call runs a kernel on a place for each of its Params, all on one device",
+     fits_its_kernel},
+    {Op::Copy, "Copy names two places and a number of bytes",
+     [](UOp u) { return u->nsrc == 3 && is_place_of(u->src(0)) && is_place_of(u->src(1)) &&
+                        u->src(2)->is(Op::Const) && u->src(2)->dtype == DType::index; }},
+    {Op::End, "End closes a Range", [](UOp u) { return u->nsrc == 1 && u->src(0)->is(Op::Range); }},
+    {Op::Linear, "statements are Calls, Copies and loops; loops nest", loops_nest},
+};
 // clang-format on
 
 bool is_tile_range(const Node* n) { return n->op == Op::Range && is_tile(range_role(n)); }
@@ -317,15 +364,19 @@ MOTE_MADE_FIRST const StageRow stage_rows[] = {
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
                            Op::Index, Op::Store, Op::Fetch, Op::Stage, Op::End, Op::Sink},
      Op::Sink, kernel_rules},
+    {"plan",
+     ops_with(Alu) | OpSet{Op::Const, Op::Param, Op::Range, Op::Index, Op::Sink, Op::Call, Op::Copy,
+                           Op::End, Op::Linear},
+     Op::Linear, plan_rules},
     { "program",
-     without(ops_with(Alu), {Op::FloorDiv, Op::FloorMod}) |
+     ops_with(Alu).without({Op::FloorDiv, Op::FloorMod}) |
          OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Reduce, Op::Index, Op::Load, Op::Store,
                Op::Fetch, Op::Reg, Op::After, Op::End, Op::Linear},
      Op::Linear, program_rules},
 };
 // clang-format on
 
-bool applies(OpSet set, Op op) { return set.bits == 0 || set.has(op); }
+bool applies(OpSet set, Op op) { return set.empty() || set.has(op); }
 
 // The end of a graph's text: the node in question and what it was made of.
 std::string last_lines(const std::string& text, int count) {
@@ -355,7 +406,12 @@ void verify(UOp root, Stage stage, const char* pass) {
   const StageRow& s = stage_rows[static_cast<int>(stage)];
   if (!applies(s.root, root->op)) violated(root, s.name, pass, "this op is no root");
   std::array<UOp, kSlots> by_slot;
-  for (UOp u : toposort(root)) {
+  const bool is_plan = stage == Stage::Plan;
+  for (UOp u : toposort({&root, 1}, [&](UOp n) { return !is_plan || !n->is(Op::Sink); })) {
+    if (is_plan && u->is(Op::Sink)) {
+      verify(u, Stage::Kernel, pass);
+      continue;
+    }
     if (!s.ops.has(u->op)) violated(u, s.name, pass, "this op does not belong here");
     check_rules(u, everywhere, s.name, pass);
     check_rules(u, s.rules, s.name, pass);
@@ -364,7 +420,7 @@ void verify(UOp root, Stage stage, const char* pass) {
     if (other && other != u) violated(u, s.name, pass, "two ranges of one kernel share a slot");
     other = u;
   }
-  if (stage == Stage::Tensor) return;
+  if (stage == Stage::Tensor || is_plan) return;
   if (UOp u = value_of_two_vectors(root))
     violated(u, s.name, pass, "no value depends on two Vector ranges");
   if (stage != Stage::Kernel) return;

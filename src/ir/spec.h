@@ -8,8 +8,9 @@ namespace mote {
 
 enum class Stage : uint8_t {
   Tensor,   // what the user wrote: whole arrays, movement, versions of buffers
-  Kernel,   // after schedule: Sink(End(Store(Index(Param, position), value), ranges...)...);
+  Kernel,   // in a plan: Sink(End(Store(Index(Param, position), value), ranges...)...);
             // an Index read as a value is what is at that place
+  Plan,     // after schedule: a Linear of Calls and Copies (schedule/plan.h)
   Program,  // after lower: a Linear of statements (lower/lower.h)
 };
 const char* name(Stage stage);

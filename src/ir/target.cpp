@@ -4,7 +4,9 @@
 
 namespace mote {
 
-static std::string value_text(OpSet set) { return hex_text(set.bits, 16); }
+static std::string value_text(OpSet set) {
+  return hex_text(set.bits[1], 16) + hex_text(set.bits[0], 16);
+}
 static std::string value_text(double v) { return shortest_text(v); }
 template <class T>
 static std::string value_text(T v) {

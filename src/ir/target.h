@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ir/dtype.h"
 #include "ir/ops.h"
@@ -20,5 +21,24 @@ struct Target {
 
 // "cpu threads=8 parallel_results=8 ...", for people and for keys: equal for equal targets only.
 std::string to_string(const Target& target);
+
+// The targets of the devices that a program uses, by their ids.
+class Targets {
+ public:
+  Targets() = default;
+  explicit Targets(const Target& one) { add(0, one); }
+  void add(uint8_t device, const Target& target) {
+    if (by_id_.size() <= device) by_id_.resize(size_t{device} + 1);
+    by_id_[device] = &target;
+    if (!by_id_[0]) by_id_[0] = &target;
+  }
+  // Where a value lives that names no device, and where only one is known: the first one's.
+  const Target& operator[](uint8_t device) const {
+    return *(device < by_id_.size() && by_id_[device] ? by_id_[device] : by_id_[0]);
+  }
+
+ private:
+  std::vector<const Target*> by_id_;
+};
 
 }  // namespace mote

@@ -119,7 +119,7 @@ std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
 }
 
 Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
-  uint64_t ops = 0;
+  OpSet ops;
   for (const Rule* r : set.rules()) {
     ensure(r->left[0].kind == PatNode::Node, "a rule's left side must be a node: ", text_of(*r));
     std::vector<Pat> orders = commuted(r->left);
@@ -128,11 +128,11 @@ Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
                      r->left[1].dtypes == r->left[2].dtypes;
     if (symmetric) orders.resize(1);
     for (const Pat& left : orders) forms_.push_back({r, left});
-    ops |= OpSet(r->left[0].op).bits;
+    ops.add(r->left[0].op);
   }
   for (const Form& f : forms_) compile(f);
   for (int op = 0; op < kOps; ++op)
-    if (ops >> op & 1) index(static_cast<Op>(op));
+    if (ops.has(static_cast<Op>(op))) index(static_cast<Op>(op));
 }
 
 void Matcher::compile(const Form& form) {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,11 @@ class Device {
                         std::span<const Token> after);
   virtual Token copy_out(void* host, DeviceAddress from, int64_t bytes,
                          std::span<const Token> after);
+  // From memory of another device, with nothing in between. Empty: this one does not reach it.
+  virtual std::optional<Token> copy_from(DeviceAddress, Device&, DeviceAddress, int64_t,
+                                         std::span<const Token>) {
+    return {};
+  }
   virtual void synchronize() {}
   // Asked before work that reads this memory is submitted: a Device error where it is gone.
   virtual void check_readable(DeviceAddress, int64_t) const {}

@@ -39,10 +39,8 @@ bool folds_much(UOp n) {
 
 class Bounder {
  public:
-  Bounder(std::span<const UOp> order, const Target& target)
-      : target_(target),
-        // One argument is kept for the output.
-        most_(static_cast<size_t>(std::max(2, target.max_buffers - 1))),
+  Bounder(std::span<const UOp> order, const Targets& targets)
+      : targets_(targets),
         load_(arena().size()),
         users_(load_.size()),
         counts_(load_.size()),
@@ -76,8 +74,7 @@ class Bounder {
   Bounds result() { return std::move(bounds_); }
 
  private:
-  const Target& target_;
-  const size_t most_;
+  const Targets& targets_;
   std::vector<Load> load_;          // these four by node id
   std::vector<int> users_;
   std::vector<int64_t> counts_;     // elements
@@ -96,15 +93,18 @@ class Bounder {
       return;
     }
     mine = total(n);
+    const Target& target = targets_[n->device];
+    // One argument is kept for the output.
+    const auto most = static_cast<size_t>(std::max(2, target.max_buffers - 1));
     // Store the heaviest sources until the rest fits.
-    while (mine.size > target_.max_ops || mine.leaves.size() > most_) {
+    while (mine.size > target.max_ops || mine.leaves.size() > most) {
       if (!force_heaviest_source(n)) break;
       mine = total(n);
     }
     bounds_.reads[n->id] = mine.leaves;
     bounds_.size[n->id] = mine.size;
-    const bool long_chain = mine.size > target_.max_ops / 4 || mine.leaves.size() > most_ / 4;
-    if (ends_fold(n, long_chain ? 0 : target_.launch_cost) || repeats_reads(n, mine))
+    const bool long_chain = mine.size > target.max_ops / 4 || mine.leaves.size() > most / 4;
+    if (ends_fold(n, long_chain ? 0 : target.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
     if (n->is(Op::Copy) || bounds_.stored[n->id] || bounds_.forced[n->id]) mine = only(n.get());
   }
@@ -185,8 +185,8 @@ class Bounder {
 
 }  // namespace
 
-Bounds bound_kernels(std::span<const UOp> order, const Target& target) {
-  return Bounder(order, target).result();
+Bounds bound_kernels(std::span<const UOp> order, const Targets& targets) {
+  return Bounder(order, targets).result();
 }
 
 }  // namespace mote

@@ -48,7 +48,8 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
   if (has(n->op, Movement) || widens(n)) return false;  // rather what is below it
   if (costs_.in_closed_form(n)) return false;
   const Cost& c = costs_[n];
-  if (c.bytes == 0 && c.each <= 4 * target_.load_cost) return false;  // such as a causal mask
+  const Target& target = target_of(n);
+  if (c.bytes == 0 && c.each <= 4 * target.load_cost) return false;  // such as a causal mask
   const double elements = element_count(n), bytes = elements * size_of(n->dtype);
   std::set<int> kernels;
   double evals = 0;
@@ -61,19 +62,19 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
   if (n->is(Op::Reduce) && e.requests.size() == 1 && evals <= 2 * elements &&
       e.requests[0].folded_by == static_cast<Op>(n->ints(0)))
     return false;
-  double fused = nk * c.bytes * target_.byte_cost + evals * c.each;
-  double stored = c.bytes * target_.byte_cost + elements * c.each + evals * target_.load_cost +
-                  bytes * target_.byte_cost * (1 + nk);
-  if (fused > stored && evals * c.each > target_.launch_cost * 0.02) return true;
+  double fused = nk * c.bytes * target.byte_cost + evals * c.each;
+  double stored = c.bytes * target.byte_cost + elements * c.each + evals * target.load_cost +
+                  bytes * target.byte_cost * (1 + nk);
+  if (fused > stored && evals * c.each > target.launch_cost * 0.02) return true;
   return n->is(Op::Reduce) && reduce_wants_own_kernel(n, e);
 }
 
 bool Choices::better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const {
-  if (!may_be_staged(n, s, costs_, target_)) return false;
+  if (!may_be_staged(n, s, costs_, target_of(n))) return false;
   double evals = 0;
   for (const Request& r : e.requests) evals += evaluations(r);
-  const bool better = stored ? better_staged_than_stored(n, s, evals, draft_, costs_, target_)
-                             : better_staged_than_repeated(n, s, evals, costs_, target_);
+  const bool better = stored ? better_staged_than_stored(n, s, evals, draft_, costs_, target_of(n))
+                             : better_staged_than_repeated(n, s, evals, costs_, target_of(n));
   return better && has_room_to_stage(n, e, s);
 }
 
@@ -82,7 +83,7 @@ bool Choices::sums_products(UOp n) const {
   UOp sum = n;
   while (UOp inner = continued(sum)) sum = inner;
   const double products = element_count(sum->src(0));
-  return products > target_.launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
+  return products > target_of(n).launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
 }
 
 bool Choices::disturbs(UOp n, const Request& r) const {
@@ -95,13 +96,13 @@ bool Choices::disturbs(UOp n, const Request& r) const {
 
 bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {
   const double elements = element_count(n), work = elements * costs_[n].each;
-  if (work < target_.launch_cost) return false;
+  if (work < target_of(n).launch_cost) return false;
   for (const Request& r : e.requests) {
     const KernelDraft& k = kernel_of(r);
     if (disturbs(n, r)) return true;
     bool merges = r.folded_by == static_cast<Op>(n->ints(0));
     if (!merges && (slots(r) & k.reduce_slots) && fold_count(n) > kMuch) return true;
-    if (elements < target_.parallel_results && iterations(k) > elements && !merges) return true;
+    if (elements < target_of(n).parallel_results && iterations(k) > elements && !merges) return true;
   }
   return false;
 }
@@ -122,7 +123,7 @@ int Choices::size_with(const KernelDraft& k, UOp n) const {
 bool Choices::has_room_to_read(UOp n, const Entry& e) const {
   return std::ranges::all_of(e.requests, [&](const Request& r) {
     const KernelDraft& k = kernel_of(r);
-    return fits(k.reads.size() + k.writes + k.staged + 1) ||
+    return fits(n, k.reads.size() + k.writes + k.staged + 1) ||
            std::ranges::binary_search(k.reads, n->id);
   });
 }
@@ -138,8 +139,8 @@ bool Choices::has_room_to_loop(UOp n, const Entry& e) const {
 bool Choices::has_room_to_stage(UOp n, const Entry& e, const Staging& s) const {
   const KernelDraft& k = kernel_of(e.requests[0]);
   const int loops = s.host >= 0 ? 0 : std::popcount(s.inner);
-  return k.next_slot + loops + loops_of(n) <= kFusedLoops && size_with(k, n) <= target_.max_ops &&
-         fits(reads_with(k, n).size() + k.writes + k.staged + 1);
+  return k.next_slot + loops + loops_of(n) <= kFusedLoops && size_with(k, n) <= target_of(n).max_ops &&
+         fits(n, reads_with(k, n).size() + k.writes + k.staged + 1);
 }
 
 }  // namespace mote

@@ -20,8 +20,8 @@ std::vector<uint32_t> joined(std::span<const uint32_t> a, std::span<const uint32
 // Looks at what the draft has so far.
 class Choices {
  public:
-  Choices(const Draft& draft, const Bounds& bounds, const Costs& costs, const Target& target)
-      : draft_(draft), bounds_(bounds), costs_(costs), target_(target) {}
+  Choices(const Draft& draft, const Bounds& bounds, const Costs& costs, const Targets& targets)
+      : draft_(draft), bounds_(bounds), costs_(costs), targets_(targets) {}
 
   bool better_stored(UOp n, const Entry& e) const;
   bool better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const;
@@ -34,7 +34,10 @@ class Choices {
   bool disturbs(UOp n, const Request& r) const;
 
   bool counts_as_buffer(UOp n) const { return bounds_.stored[n->id] || bounds_.forced[n->id]; }
-  bool fits(size_t buffers) const { return buffers <= static_cast<size_t>(target_.max_buffers); }
+  // In a kernel on the device of n.
+  bool fits(UOp n, size_t buffers) const {
+    return buffers <= static_cast<size_t>(target_of(n).max_buffers);
+  }
   // What kernel k reads, and how large it is at most, once it evaluates n itself.
   std::vector<uint32_t> reads_with(const KernelDraft& k, UOp n) const;
   int size_with(const KernelDraft& k, UOp n) const;
@@ -47,7 +50,9 @@ class Choices {
   const Draft& draft_;
   const Bounds& bounds_;
   const Costs& costs_;
-  const Target& target_;
+  const Targets& targets_;
+
+  const Target& target_of(UOp n) const { return targets_[n->device]; }
 
   const KernelDraft& kernel_of(const Request& r) const {
     return draft_.kernels[static_cast<size_t>(r.kernel)];

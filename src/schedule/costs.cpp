@@ -82,12 +82,12 @@ void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
   keep(n, false, {own, 0});
 }
 
-Costs::Costs(std::span<const UOp> order, const Bounds& bounds, const Target& target) {
+Costs::Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets) {
   by_id_.resize(arena().size());
   parts_.resize(arena().size());
   for (UOp n : order) {
     if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
-    if (n->shape) weigh(n, bounds, target);
+    if (n->shape) weigh(n, bounds, targets[n->device]);
   }
 }
 

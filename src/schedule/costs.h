@@ -18,7 +18,7 @@ struct Cost {
 class Costs {
  public:
   Costs() = default;
-  Costs(std::span<const UOp> order, const Bounds& bounds, const Target& target);
+  Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets);
   const Cost& operator[](UOp n) const { return by_id_[n->id]; }
   // A comparison that goes when the sum around it collapses to a gather.
   bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }

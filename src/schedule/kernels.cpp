@@ -16,18 +16,24 @@ int Holders::id(const Holder& h) {
   return latest_[buffer] = static_cast<int>(list_.size()) - 1;
 }
 
-void DrawnKernel::add_place(uint32_t place) {
-  if (places.size() < Step::kMaxPlaces && !std::ranges::count(places, place))
-    places.push_back(place);
+void KernelDraft::add_provenance(uint32_t place) {
+  if (provenance.size() < kMaxPlaces && !std::ranges::count(provenance, place))
+    provenance.push_back(place);
 }
 
-const Argument& Drawn::argument(DrawnKernel& k, const Holder& h) {
+int Draft::add_temporary(DType dtype, int64_t count, uint8_t device) {
+  const auto slot = static_cast<int>(memories.size());
+  memories.push_back(param(slot, dtype, count, Space::Local, device));
+  return slot;
+}
+
+UOp Draft::argument(KernelDraft& k, const Holder& h) {
   const int holder = holders.id(h);
   for (const Argument& a : k.arguments)
-    if (a.holder == holder) return a;
-  const PlannedBuffer& b = buffer(h);
+    if (a.holder == holder) return a.param;
   const auto slot = static_cast<int>(k.arguments.size());
-  return k.arguments.emplace_back(Argument{holder, param(slot, b.dtype, b.count)});
+  k.arguments.push_back({holder, param(slot, memory(h)->dtype, count_of(memory(h)))});
+  return k.arguments.back().param;
 }
 
 namespace {
@@ -36,9 +42,7 @@ class Builder {
  public:
   explicit Builder(Draft& draft) : draft_(draft) {}
 
-  Drawn run() {
-    drawn_.buffers = std::move(draft_.buffers);
-    drawn_.kernels.resize(draft_.kernels.size());
+  void run() {
     for (UOp n : draft_.order) {
       Entry& e = draft_.at(n);
       if (e.staged) e.stage = make_stage(n, e.requests[e.own]);
@@ -48,23 +52,20 @@ class Builder {
         if (r.value) r.place = place(n, r);
       }
     }
-    for (size_t k = 0; k < draft_.kernels.size(); ++k)
-      draw(draft_.kernels[k], drawn_.kernels[k]);
-    return std::move(drawn_);
+    for (KernelDraft& k : draft_.kernels) finish(k);
   }
 
  private:
   Draft& draft_;
-  Drawn drawn_;
 
-  DrawnKernel& kernel_of(const Request& r) {
-    return drawn_.kernels[static_cast<size_t>(r.kernel)];
+  KernelDraft& kernel_of(const Request& r) {
+    return draft_.kernels[static_cast<size_t>(r.kernel)];
   }
 
   UOp read(UOp n, const Request& r) {
     UOp flat = draft_.positions.flatten(r.position, n->shape->dims);
     UOp place = simplify(where(r.valid, flat, invalid()));
-    UOp from = drawn_.argument(kernel_of(r), draft_.at(n).holder).param;
+    UOp from = draft_.argument(kernel_of(r), draft_.at(n).holder);
     return make(Op::Index, n->dtype, {from, place});
   }
 
@@ -107,14 +108,14 @@ class Builder {
     if (n->is(Op::After) && !r.below.empty()) return value_below_after(n, r).place;
     for (uint32_t i = 0; i < n->nsrc && i < r.below.size(); ++i)
       if (const Request& b = request_below(n, r, i); b.value == r.value && b.place) return b.place;
-    if (n->provenance) kernel_of(r).add_place(n->provenance);
+    if (n->provenance) kernel_of(r).add_provenance(n->provenance);
     return n->provenance;
   }
 
   UOp value(UOp n, uint32_t i) {
     Entry& e = draft_.at(n);
     Request& r = e.requests[i];
-    if (draft_.kernels[static_cast<size_t>(r.kernel)].copy) return {};
+    if (kernel_of(r).copy) return {};
     if (e.stored && (n->is(Op::Copy) || i != e.own)) return read(n, r);
     if (e.staged && i == e.own) return e.stage->src(0);
     if (e.staged) return read_stage(n, r);
@@ -165,29 +166,19 @@ class Builder {
     return draft_.at(n->src(1)->src(1)).requests[r.below[0]];
   }
 
-  void draw(const KernelDraft& k, DrawnKernel& out) {
-    out.ranges = k.ranges;
-    out.copy = k.copy;
-    out.device = k.device;
-    out.copy_source = k.copy_source;
+  void finish(KernelDraft& k) {
     if (k.copy && k.copy_source.buffer < 0)
-      out.copy_source = draft_.at(k.outputs[0].node->src(0)).holder;
-    for (const Output& o : k.outputs) {
-      Write w;
-      w.holder = {o.buffer, o.store};
-      w.before = o.before;
-      if (!k.copy) {
-        w.value = simplify(draft_.at(o.node).requests[o.request].value);
-        w.position = simplify(o.position);
-        w.slots = o.slots;
-      }
-      out.writes.push_back(w);
+      k.copy_source = draft_.at(k.outputs[0].node->src(0)).holder;
+    if (k.copy) return;
+    for (Output& o : k.outputs) {
+      o.value = simplify(draft_.at(o.node).requests[o.request].value);
+      o.position = simplify(o.position);
     }
   }
 };
 
 }  // namespace
 
-Drawn build_kernels(Draft draft) { return Builder(draft).run(); }
+void build_kernels(Draft& draft) { Builder(draft).run(); }
 
 }  // namespace mote

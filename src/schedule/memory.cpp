@@ -2,9 +2,12 @@
 // first. What is written in parts lives in parts, whose places are fixed to each other.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <span>
 
 #include "base/integers.h"
+#include "ir/memo.h"
+#include "schedule/plan.h"
 #include "schedule/schedule.h"
 
 namespace mote {
@@ -15,7 +18,7 @@ int64_t whole_lines(int64_t bytes) {
   return size_add(bytes, kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-// Bytes that are needed from the first to the last of these steps.
+// Bytes that are needed from the first to the last of these statements.
 struct Stay {
   int first, last;
   int64_t offset, end;
@@ -27,85 +30,110 @@ constexpr int kShort = 32;  // steps
 bool is_short(const Stay& stay) { return stay.last - stay.first < kShort; }
 
 struct Life {
-  int buffer;
-  int writes = 0;           // steps that write to it
+  UOp memory;
   Stay whole;
+  std::vector<Stay> writes;  // from the statement that makes each to the end of its life
   std::vector<Stay> parts;  // if written in parts: from where the whole begins
   std::span<const Stay> stays() const {
     return parts.empty() ? std::span<const Stay>(&whole, 1) : std::span<const Stay>(parts);
   }
 };
 
-// The parts of lives, by the steps that first write to them.
-class LifeParts {
- public:
-  explicit LifeParts(const Plan& plan) : plan_(plan) {}
-
-  void find(Life& life) {
-    find_writes(life);
-    std::vector<int64_t> ends{life.whole.end};
-    for (const Stay& w : writes_) ends.insert(ends.end(), {w.offset, w.end});
-    std::ranges::sort(ends);
-    int64_t begin = 0;
-    for (int64_t end : ends) {
-      if (end > begin) add(life, begin, end);
-      begin = end;
-    }
-    if (life.parts.size() == 1) life.parts.clear();
-  }
-
- private:
-  const Plan& plan_;
-  std::vector<Stay> writes_;  // to the buffer, in the order of steps
-
-  void find_writes(const Life& life) {
-    writes_.clear();
-    const int64_t size = size_of(plan_.buffers[static_cast<size_t>(life.buffer)].dtype);
-    for (int i = life.whole.first; i <= life.whole.last; ++i) {
-      const Step& step = plan_.steps[static_cast<size_t>(i)];
-      for (size_t w = 0; w < step.written.size(); ++w)
-        if (step.buffers[w] == life.buffer)
-          writes_.push_back({i, life.whole.last,
-                             step.written[w].begin * size / kCacheLine * kCacheLine,
-                             whole_lines(step.written[w].end * size)});
-    }
-  }
-
-  void add(Life& life, int64_t begin, int64_t end) {
+// The parts of a life, by the statements that first write to them.
+void find_parts(Life& life) {
+  std::vector<int64_t> ends{life.whole.end};
+  for (const Stay& w : life.writes) ends.insert(ends.end(), {w.offset, w.end});
+  std::ranges::sort(ends);
+  int64_t begin = 0;
+  for (int64_t end : ends) {
+    if (end <= begin) continue;
     auto write = std::ranges::find_if(
-        writes_, [&](const Stay& w) { return w.offset <= begin && end <= w.end; });
-    const int first = write == writes_.end() ? life.whole.first : write->first;
+        life.writes, [&](const Stay& w) { return w.offset <= begin && end <= w.end; });
+    const int first = write == life.writes.end() ? life.whole.first : write->first;
     if (!life.parts.empty() && life.parts.back().first == first)
       life.parts.back().end = end;
     else
       life.parts.push_back({first, life.whole.last, begin, end});
+    begin = end;
   }
-};
+  if (life.parts.size() == 1) life.parts.clear();
+}
 
-// Lives in the order of their first step.
-std::vector<Life> lives_of(const Plan& plan) {
-  std::vector<Life> lives;
-  std::vector<int> at(plan.buffers.size(), -1);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    for (size_t n = 0; n < step.buffers.size(); ++n) {
-      const auto b = static_cast<size_t>(step.buffers[n]);
-      if (plan.buffers[b].param >= 0) continue;
-      if (at[b] < 0) {
-        at[b] = static_cast<int>(lives.size());
-        const int64_t bytes = std::max(whole_lines(plan.buffers[b].bytes()), kCacheLine);
-        lives.push_back({step.buffers[n], 0, {static_cast<int>(i), 0, 0, bytes}, {}});
-      }
-      Life& life = lives[static_cast<size_t>(at[b])];
-      life.whole.last = static_cast<int>(i);
-      life.writes += n < step.written.size();
+// Finds when temporaries live. What a loop over statements uses may be needed in its next round:
+// it lives as long as the loop, unless the loop alone uses it and makes it anew in each round.
+class Lives {
+ public:
+  explicit Lives(UOp plan) {
+    find_loops(plan);
+    for (int i = 0; i < static_cast<int>(plan->nsrc); ++i)
+      if (UOp s = plan->src(static_cast<uint32_t>(i)); is_step(s)) use_all(s, i);
+    for (Life& life : lives_) {
+      for (const Loop& loop : loops_) extend(life, loop);
+      for (Stay& w : life.writes) w.last = life.whole.last;
+      if (life.writes.size() > 1) find_parts(life);
     }
   }
-  LifeParts parts(plan);
-  for (Life& life : lives)
-    if (life.writes > 1) parts.find(life);
-  return lives;
-}
+  std::vector<Life> result() { return std::move(lives_); }  // by their first statements
+
+ private:
+  struct Loop {
+    int first, last;
+  };
+  std::vector<Loop> loops_;  // inner ones first
+  std::vector<Life> lives_;
+  MemoLease<int> lease_;     // by memory: which life, plus one
+  Facts facts_;
+
+  void find_loops(UOp plan) {
+    std::vector<int> open;
+    for (int i = 0; i < static_cast<int>(plan->nsrc); ++i) {
+      const UOp s = plan->src(static_cast<uint32_t>(i));
+      if (s->is(Op::Range)) open.push_back(i);
+      if (!s->is(Op::End)) continue;
+      loops_.push_back({open.back(), i});
+      open.pop_back();
+    }
+  }
+
+  void use_all(UOp step, int at) {
+    const std::span<Node* const> places = places_of(step);
+    for (uint32_t p = 0; p < places.size(); ++p) {
+      const UOp memory = memory_of(places[p]);
+      if (!is_temporary(memory)) continue;
+      int& known = (*lease_)[memory];
+      if (!known) {
+        const int64_t bytes = std::max(whole_lines(bytes_of(memory)), kCacheLine);
+        lives_.push_back({memory, {at, at, 0, bytes}, {}, {}});
+        known = static_cast<int>(lives_.size());
+      }
+      Life& life = lives_[static_cast<size_t>(known - 1)];
+      life.whole.last = at;
+      if (p < written_by(step)) life.writes.push_back(written(step, p, at));
+    }
+  }
+
+  // A slice may be anywhere.
+  Stay written(UOp step, uint32_t p, int at) {
+    const UOp place = places_of(step)[p], memory = memory_of(place);
+    Elements e{0, count_of(memory)};
+    if (!place->is(Op::Index) && step->is(Op::Call)) e = facts_.of(step->src(0)).written[p];
+    const int64_t size = size_of(memory->dtype);
+    return {at, at, e.begin * size / kCacheLine * kCacheLine, whole_lines(e.end * size)};
+  }
+
+  static void extend(Life& life, const Loop& loop) {
+    Stay& all = life.whole;
+    if (all.last < loop.first || loop.last < all.first) return;
+    const bool within = loop.first < all.first && all.last < loop.last;
+    const bool made_anew = !life.writes.empty() && life.writes[0].first == all.first &&
+                           life.writes[0].bytes() == all.bytes();
+    if (within && made_anew) return;
+    all.first = std::min(all.first, loop.first);
+    all.last = std::max(all.last, loop.last);
+    for (Stay& w : life.writes)
+      if (loop.first < w.first && w.first < loop.last) w.first = loop.first;
+  }
+};
 
 // Long lives that are neighbours in memory, in the order of their offsets. Seen as one by who lives
 // before or after all of them, or together with all.
@@ -253,11 +281,9 @@ Places place(std::span<const Life> lives) {
 }
 
 // Long lives first: the short ones fit into what is free for a while. Of few lives the large ones
-// first, if that takes less.
-void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
+// first, if that takes less. Gives each memory its place in the arena of the device.
+void plan_device(std::vector<Life> lives, uint8_t device, std::vector<std::pair<UOp, UOp>>& places) {
   constexpr size_t kFew = 512;
-  for (const Life& life : lives)
-    plan.unplanned_bytes = size_add(plan.unplanned_bytes, life.whole.end);
   std::ranges::stable_sort(lives, std::greater(), [](const Life& life) { return life.whole.end; });
   Places best;
   std::vector<Life> order = lives;
@@ -265,24 +291,34 @@ void plan_device(Plan& plan, std::vector<Life> lives, int64_t& arena) {
   std::ranges::stable_partition(lives, [](const Life& life) { return !is_short(life.whole); });
   if (Places other = place(lives); best.offsets.empty() || other.end < best.end)
     best = std::move(other), order = std::move(lives);
+  const UOp arena = param(0, DType::u8, best.end, Space::Local, device);
   for (size_t i = 0; i < order.size(); ++i)
-    plan.buffers[static_cast<size_t>(order[i].buffer)].offset = best.offsets[i];
-  arena = best.end;
+    places.emplace_back(order[i].memory,
+                        make(Op::Index, DType::u8, {arena, index(best.offsets[i])}));
+}
+
+// A slice of what is now a slice of the arena, in bytes.
+UOp moved(UOp place, Memo<Node*>& now) {
+  const UOp memory = memory_of(place), to = now[memory];
+  if (!to || memory == place) return to ? to : place;
+  const UOp offset = place->src(1) * size_of(memory->dtype) + to->src(1);
+  return make(Op::Index, DType::u8, {to->src(0), offset});
 }
 
 }  // namespace
 
-int64_t Plan::arena_bytes() const {
-  int64_t sum = 0;
-  for (auto [device, bytes] : arenas) sum += bytes;
-  return sum;
-}
-
-void plan_memory(Plan& plan) {
+UOp plan_memory(UOp plan) {
   std::map<uint8_t, std::vector<Life>> by_device;
-  for (const Life& life : lives_of(plan))
-    by_device[plan.buffers[static_cast<size_t>(life.buffer)].device].push_back(life);
-  for (auto& [device, lives] : by_device) plan_device(plan, std::move(lives), plan.arenas[device]);
+  for (Life& life : Lives(plan).result()) by_device[life.memory->device].push_back(std::move(life));
+  std::vector<std::pair<UOp, UOp>> places;
+  for (auto& [device, lives] : by_device) plan_device(std::move(lives), device, places);
+  MemoLease lease;
+  for (auto [memory, place] : places) (*lease)[memory] = place.get();
+  return map_steps(plan, [&](std::vector<UOp> steps) {
+    for (UOp& step : steps)
+      step = with_places(step, [&](UOp place) { return moved(place, *lease); });
+    return steps;
+  });
 }
 
 }  // namespace mote

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "schedule/plan.h"
 #include "schedule/schedule.h"
 
 using namespace mote;
@@ -13,20 +14,72 @@ struct Life {
   int first, last;
 };
 
-// A plan whose temporaries live as told, each used at its first and its last step.
-Plan plan_of(const std::vector<Life>& lives, const std::vector<int64_t>& bytes, int steps) {
-  Plan plan;
-  plan.steps.resize(static_cast<size_t>(steps));
-  for (size_t i = 0; i < lives.size(); ++i) {
-    plan.buffers.push_back({DType::u8, bytes[i], 1, -1, -1});
-    for (int step : {lives[i].first, lives[i].last})
-      plan.steps[static_cast<size_t>(step)].buffers.push_back(static_cast<int>(i));
-  }
-  return plan;
+UOp temporary(size_t i, int64_t bytes) {
+  return param(static_cast<int>(i), DType::u8, bytes, Space::Local, 1);
 }
 
-bool share_memory(const PlannedBuffer& a, const PlannedBuffer& b) {
-  return a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+// A kernel that reads and writes bytes of temporaries, and one byte of the caller's.
+class Step {
+ public:
+  Step() { add(param(0, DType::u8, 1, Space::Global, 1), 0, 1); }
+  void add(UOp memory, int64_t begin, int64_t end) { writes_.push_back({memory, begin, end}); }
+  void read(UOp memory) { reads_.push_back(memory); }
+
+  UOp call() const {
+    std::vector<UOp> places, effects;
+    auto argument = [&](UOp memory) {
+      places.push_back(memory);
+      return param(static_cast<int>(places.size()) - 1, DType::u8, count_of(memory));
+    };
+    UOp sum = constant(DType::u8, 0);
+    std::vector<UOp> to;
+    for (const Written& w : writes_) to.push_back(argument(w.memory));
+    for (UOp r : reads_) sum = sum + make(Op::Index, DType::u8, {argument(r), index(0)});
+    for (size_t i = 0; i < writes_.size(); ++i) {
+      const UOp r =
+          range(static_cast<int>(i % 8), index(writes_[i].end - writes_[i].begin), Role::Loop);
+      const UOp place = make(Op::Index, DType::u8, {to[i], r + writes_[i].begin});
+      effects.push_back(
+          make(Op::End, DType::none, {make(Op::Store, DType::none, {place, sum}), r}));
+    }
+    return mote::call(make(Op::Sink, DType::none, effects, Arg::of(intern_arg({}))), places, {});
+  }
+
+ private:
+  struct Written {
+    UOp memory;
+    int64_t begin, end;
+  };
+  std::vector<Written> writes_;
+  std::vector<UOp> reads_;
+};
+
+UOp plan_of(const std::vector<Step>& steps) {
+  std::vector<UOp> calls;
+  for (const Step& s : steps) calls.push_back(s.call());
+  return linear(calls);
+}
+
+// Temporaries that live as told: each is written by its first step and read by its last.
+UOp plan_of(const std::vector<Life>& lives, const std::vector<int64_t>& bytes, int count) {
+  std::vector<Step> steps(static_cast<size_t>(count));
+  for (size_t i = 0; i < lives.size(); ++i) {
+    steps[static_cast<size_t>(lives[i].first)].add(temporary(i, bytes[i]), 0, bytes[i]);
+    if (lives[i].last > lives[i].first)
+      steps[static_cast<size_t>(lives[i].last)].read(temporary(i, bytes[i]));
+  }
+  return plan_of(steps);
+}
+
+// By slot of the temporary.
+std::vector<int64_t> offsets(UOp plan, UOp placed, size_t temporaries) {
+  std::vector<int64_t> out(temporaries, -1);
+  for (uint32_t i = 0; i < plan->nsrc; ++i)
+    for (size_t p = 0; p < places_of(plan->src(i)).size(); ++p) {
+      const UOp was = places_of(plan->src(i))[p], now = places_of(placed->src(i))[p];
+      if (is_temporary(was)) out[static_cast<size_t>(slot_of(was))] = now->src(1)->arg.i;
+    }
+  return out;
 }
 
 // What lives at once at most, each in whole lines of memory.
@@ -43,16 +96,18 @@ int64_t most_at_once(const std::vector<Life>& lives, const std::vector<int64_t>&
 
 void check_plan(const std::vector<Life>& lives, const std::vector<int64_t>& bytes, int steps,
                 double most_waste) {
-  Plan plan = plan_of(lives, bytes, steps);
-  plan_memory(plan);
+  Arena arena;
+  ArenaScope scope(arena);
+  const UOp plan = plan_of(lives, bytes, steps), placed = plan_memory(plan);
+  const std::vector<int64_t> at = offsets(plan, placed, lives.size());
   int clashes = 0;
   for (size_t i = 0; i < lives.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       clashes += lives[i].first <= lives[j].last && lives[j].first <= lives[i].last &&
-                 share_memory(plan.buffers[i], plan.buffers[j]);
+                 at[i] < at[j] + bytes[j] && at[j] < at[i] + bytes[i];
   CHECK(clashes == 0);
   const auto least = static_cast<double>(most_at_once(lives, bytes, steps));
-  CHECK(static_cast<double>(plan.arena_bytes()) <= most_waste * least);
+  CHECK(static_cast<double>(temporary_bytes(placed)) <= most_waste * least);
 }
 
 // A temporary that is written in parts of equal size, at one step each, and read at the last step.
@@ -62,24 +117,18 @@ struct WrittenInParts {
   int64_t bytes;  // of each
 };
 
-Plan plan_of(const std::vector<WrittenInParts>& lives, int steps) {
-  Plan plan;
-  plan.steps.resize(static_cast<size_t>(steps));
+UOp plan_of(const std::vector<WrittenInParts>& lives, int count) {
+  std::vector<Step> steps(static_cast<size_t>(count));
   for (size_t i = 0; i < lives.size(); ++i) {
     const auto& [at, last, bytes] = lives[i];
-    plan.buffers.push_back(
-        {DType::u8, bytes * static_cast<int64_t>(at.size()), 1, -1, -1});
+    const UOp memory = temporary(i, bytes * static_cast<int64_t>(at.size()));
     for (size_t part = 0; part < at.size(); ++part) {
-      Step& step = plan.steps[static_cast<size_t>(at[part])];
       const int64_t begin = bytes * static_cast<int64_t>(part);
-      step.buffers.push_back(static_cast<int>(i));
-      step.written.push_back({begin, begin + bytes});
-      step.outputs = static_cast<int>(step.buffers.size());
+      steps[static_cast<size_t>(at[part])].add(memory, begin, begin + bytes);
     }
+    steps[static_cast<size_t>(last)].read(memory);
   }
-  for (size_t i = 0; i < lives.size(); ++i)
-    plan.steps[static_cast<size_t>(lives[i].last)].buffers.push_back(static_cast<int>(i));
-  return plan;
+  return plan_of(steps);
 }
 
 bool clash(const WrittenInParts& a, int64_t at_a, const WrittenInParts& b, int64_t at_b) {
@@ -98,10 +147,17 @@ bool clash(const WrittenInParts& a, int64_t at_a, const WrittenInParts& b, int64
 TEST_SUITE("memory plan") {
   TEST_CASE("what is not written yet is free for others") {
     // Gradients that come last to first into one buffer, while activations go.
-    Plan plan = plan_of({{{9, 6, 3}, 10, 4096}, {{0}, 8, 4096}, {{1}, 5, 4096}}, 11);
-    plan_memory(plan);
-    CHECK(plan.arena_bytes() == 3 * 4096);
-    CHECK(plan.unplanned_bytes == 5 * 4096);
+    Arena arena;
+    ArenaScope scope(arena);
+    const UOp plan = plan_of(
+        {
+            {{9, 6, 3}, 10, 4096},
+            {{0},       8,  4096},
+            {{1},       5,  4096}
+    },
+        11);
+    CHECK(temporary_bytes(plan_memory(plan)) == 3 * 4096);
+    CHECK(temporary_bytes(plan) == 5 * 4096);
   }
 
   TEST_CASE("parts that live at the same time share nothing") {
@@ -115,14 +171,15 @@ TEST_SUITE("memory plan") {
         for (int part = below(6); part >= 0; --part) life.steps.push_back(below(life.last + 1));
         lives.push_back(life);
       }
-      Plan plan = plan_of(lives, steps);
-      plan_memory(plan);
+      Arena arena;
+      ArenaScope scope(arena);
+      const UOp plan = plan_of(lives, steps), placed = plan_memory(plan);
+      const std::vector<int64_t> at = offsets(plan, placed, lives.size());
       int clashes = 0;
       for (size_t i = 0; i < lives.size(); ++i)
-        for (size_t j = 0; j < i; ++j)
-          clashes += clash(lives[i], plan.buffers[i].offset, lives[j], plan.buffers[j].offset);
+        for (size_t j = 0; j < i; ++j) clashes += clash(lives[i], at[i], lives[j], at[j]);
       CHECK(clashes == 0);
-      CHECK(plan.arena_bytes() <= plan.unplanned_bytes);
+      CHECK(temporary_bytes(placed) <= temporary_bytes(plan) + 64 * std::ssize(lives));
     }
   }
 

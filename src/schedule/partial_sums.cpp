@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "algebra/algebra.h"
-#include "schedule/bodies.h"
+#include "schedule/ranges.h"
 
 namespace mote {
 
@@ -28,23 +29,30 @@ struct Read {
   double bytes = 0;
 };
 
+// Two kernels over the arguments of one and a last one, the memory of the parts.
+struct TwoKernels {
+  UOp parts, whole;  // empty: it stays one
+  int64_t count = 0;  // of the partial sums
+  DType dtype = DType::none;
+};
+
 class PartialSums {
  public:
-  PartialSums(Drawn& drawn, DrawnKernel& kernel, const Target& target)
-      : d_(drawn), k_(kernel), target_(target) {}
+  PartialSums(UOp body, const KernelFacts& facts, const Target& target)
+      : body_(body), facts_(facts), target_(target) {}
 
-  std::optional<DrawnKernel> run() {
+  TwoKernels run() {
     if (!find_sum()) return {};
     find_reads();
     if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
     for (UOp r : over_) consider(r);
     if (!longest_ || !pays(parts_)) return {};
-    return draw();
+    return split();
   }
 
  private:
-  Drawn& d_;
-  DrawnKernel& k_;
+  UOp body_;
+  const KernelFacts& facts_;
   const Target& target_;
   UOp sum_;
   std::vector<UOp> over_, outputs_;  // its loops, and those it is made for
@@ -57,17 +65,14 @@ class PartialSums {
 
   // The only one, at known sizes, and nothing staged for it.
   bool find_sum() {
-    std::vector<UOp> roots;
-    for (const Write& w : k_.writes) roots.push_back(w.value);
-    arguments_ = static_cast<int>(roots.size());
-    for (UOp n : toposort(roots)) {
-      if (n->is(Op::Stage) || (n->is(Op::Reduce) && sum_)) return false;
+    if (facts_.staged) return false;
+    for (UOp n : toposort(body_)) {
+      if (n->is(Op::Reduce) && sum_) return false;
       if (n->is(Op::Reduce)) sum_ = n;
       if (n->is(Op::Range)) slots_ |= n->ranges;
       arguments_ += n->is(Op::Param);
     }
     if (!sum_) return false;
-    for (UOp r : k_.ranges) slots_ |= r->ranges;
     for (Node* r : sum_->src().subspan(1)) over_.emplace_back(r);
     outputs_ = open_ranges(sum_);
     return count(over_) > 0 && count(outputs_) > 0;
@@ -181,34 +186,51 @@ class PartialSums {
     return (over_.back() * parts_ + part) * length + inner;
   }
 
-  // The kernel of partial sums; the one that was there folds them.
-  std::optional<DrawnKernel> draw() {
+  TwoKernels split() {
     if (std::popcount(slots_) + 4 > kFusedLoops || arguments_ >= target_.max_buffers) return {};
-    const PlannedBuffer held{sum_->dtype, parts_ * count(outputs_), k_.device, -1, -1};
-    d_.buffers.push_back(held);
-    const Holder holder{static_cast<int>(d_.buffers.size()) - 1, {}};
+    const int64_t held = parts_ * count(outputs_);
+    const UOp memory = param(arguments_, sum_->dtype, held);
     const UOp part = new_range(parts_, Role::Loop), again = new_range(parts_, Role::Reduce);
     const auto op = static_cast<Op>(sum_->ints(0));
-
-    DrawnKernel first;
-    first.arguments = k_.arguments, first.places = k_.places, first.device = k_.device;
-    first.ranges = outputs_;
-    first.ranges.insert(first.ranges.begin(), part);
+    auto at = [&](UOp of_part) {
+      return make(Op::Index, sum_->dtype, {memory, place(of_part)});
+    };
+    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, at(again), {&again, 1})}};
     const std::pair<UOp, UOp> moved[] = {{longest_, position_in(part)}};
     const UOp sum = reduce_over(op, simplify(substitute(sum_->src(0), moved)), over_);
-    first.writes = {{place(part), sum, sum->ranges | part->ranges, holder, {}}};
-
-    const UOp partial = make(Op::Index, sum_->dtype, {d_.argument(k_, holder).param, place(again)});
-    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, partial, {&again, 1})}};
-    for (Write& w : k_.writes) w.value = substitute(w.value, folded);
-    return first;
+    std::vector<UOp> end{make(Op::Store, DType::none, {at(part), sum}), part};
+    end.insert(end.end(), outputs_.begin(), outputs_.end());
+    const UOp effect = make(Op::End, DType::none, end);
+    return {make(Op::Sink, DType::none, {effect}, Arg::of(intern_arg({}))),
+            substitute(body_, folded), held, sum_->dtype};
   }
 };
 
 }  // namespace
 
-std::optional<DrawnKernel> partial_sums(Drawn& drawn, DrawnKernel& kernel, const Target& target) {
-  return PartialSums(drawn, kernel, target).run();
+UOp partial_sums(UOp plan, const Targets& targets) {
+  std::map<std::pair<const Node*, uint8_t>, TwoKernels> known;  // by body and device
+  Facts facts;
+  Bodies bodies;
+  int slots = 0;
+  for (UOp memory : memories_of(plan)) slots = std::max(slots, slot_of(memory) + 1);
+  return map_steps(plan, [&](const std::vector<UOp>& steps) {
+    std::vector<UOp> out;
+    for (UOp step : steps) {
+      out.push_back(step);
+      if (!step->is(Op::Call)) continue;
+      const UOp body = step->src(0);
+      auto [it, fresh] = known.try_emplace({body.get(), step->device});
+      if (fresh) it->second = PartialSums(body, facts.of(body), targets[step->device]).run();
+      const TwoKernels& two = it->second;
+      if (!two.parts) continue;
+      std::vector<UOp> places(places_of(step).begin(), places_of(step).end());
+      places.push_back(param(slots++, two.dtype, two.count, Space::Local, step->device));
+      out.back() = bodies.call(two.parts, places, provenance_of(step));
+      out.push_back(bodies.call(two.whole, places, provenance_of(step)));
+    }
+    return out;
+  });
 }
 
 }  // namespace mote

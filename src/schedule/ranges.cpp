@@ -40,13 +40,13 @@ UOp loop_extent(const Dim& d) { return d.symbol ? simplify(d.symbol) : index(d.s
 
 class Assigner {
  public:
-  Assigner(UOp sink, const Target& target) : target_(target) {
+  Assigner(UOp sink, const Targets& targets) : targets_(targets) {
     draft_.order = toposort(sink);
     for (UOp n : draft_.order)
       if (!device_) device_ = n->device;
-    bounds_ = bound_kernels(draft_.order, target);
+    bounds_ = bound_kernels(draft_.order, targets);
     draft_.entries = draft_.lists.make<Entry>(arena().size());
-    costs_ = Costs(draft_.order, bounds_, target);
+    costs_ = Costs(draft_.order, bounds_, targets);
     for (UOp n : draft_.order)
       if (n->is(Op::Param)) add_param(n);
   }
@@ -58,11 +58,11 @@ class Assigner {
   }
 
  private:
-  const Target& target_;
+  const Targets& targets_;
   Draft draft_;
   Bounds bounds_;
   Costs costs_;
-  const Choices choices_{draft_, bounds_, costs_, target_};
+  const Choices choices_{draft_, bounds_, costs_, targets_};
   std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
@@ -77,15 +77,12 @@ class Assigner {
 
   void add_param(UOp n) {
     auto slot = static_cast<size_t>(n->ints(0));
-    if (draft_.buffers.size() <= slot) draft_.buffers.resize(slot + 1);
-    const bool given = static_cast<Space>(n->ints(2)) == Space::Global;
-    draft_.buffers[slot] = {n->dtype, n->ints(1), n->device, given ? static_cast<int>(slot) : -1,
-                            -1};
+    if (draft_.memories.size() <= slot) draft_.memories.resize(slot + 1);
+    draft_.memories[slot] = n;
   }
 
   int add_temporary(UOp n) {
-    draft_.buffers.push_back({n->dtype, n->shape->count(), place_of(n), -1, -1});
-    return static_cast<int>(draft_.buffers.size()) - 1;
+    return draft_.add_temporary(n->dtype, n->shape->count(), place_of(n));
   }
 
   // Values made of constants alone are computed where the first effect happens.
@@ -323,9 +320,9 @@ class Assigner {
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
       if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops) continue;
-      if (choices_.size_with(k, n) > target_.max_ops) continue;
+      if (choices_.size_with(k, n) > targets_[k.device].max_ops) continue;
       const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.staged;
-      if (!choices_.fits(memories + std::max<size_t>(1, e.stores.size()))) continue;
+      if (!choices_.fits(n, memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (n->is(Op::Reduce) && choices_.disturbs(n, r)) continue;
@@ -376,7 +373,7 @@ class Assigner {
 
   void store(UOp n) {
     Entry& e = draft_.at(n);
-    for (; e.stores.size() > 1 && !choices_.fits(bounds_.reads[n->id].size() + e.stores.size());
+    for (; e.stores.size() > 1 && !choices_.fits(n, bounds_.reads[n->id].size() + e.stores.size());
          e.stores.pop_back())
       store_root(e.stores.back(), n);
     int host = host_request(n, e);
@@ -498,6 +495,6 @@ class Assigner {
 
 }  // namespace
 
-Draft assign_ranges(UOp sink, const Target& target) { return Assigner(sink, target).run(); }
+Draft assign_ranges(UOp sink, const Targets& targets) { return Assigner(sink, targets).run(); }
 
 }  // namespace mote

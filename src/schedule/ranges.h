@@ -2,14 +2,13 @@
 #pragma once
 #include <memory>
 #include <memory_resource>
-#include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "base/large_pages.h"
 #include "schedule/by_words.h"
-#include "schedule/schedule.h"
+#include "schedule/plan.h"
 
 namespace mote {
 
@@ -69,7 +68,7 @@ struct Request {
 
 // A place in memory that holds a value or a version of the caller's buffer.
 struct Holder {
-  int buffer = -1;   // id into Plan::buffers
+  int buffer = -1;   // slot of the memory
   UOp version;       // the Store that made its content; empty: as the caller gave it
   bool operator==(const Holder& o) const { return buffer == o.buffer && version == o.version; }
 };
@@ -85,9 +84,6 @@ struct Entry {
   Holder holder;             // when stored or a leaf: where readers find it
 };
 
-// Loops that fusion gives one kernel at most. A set of slots has 64; actions need the others.
-constexpr int kFusedLoops = 32;
-
 // One write of a kernel.
 struct Output {
   UOp node;             // the value: its request number `request`
@@ -97,6 +93,16 @@ struct Output {
   int buffer = -1;
   UOp store;            // the Store it performs; empty for temporaries
   UOp before;           // the version of the buffer it overwrites (a Store or empty)
+  UOp value;            // once built
+  Holder holder() const { return {buffer, store}; }
+};
+
+// A holder that a kernel reads or overwrites, and what stands for it in the kernel's expressions.
+// Params are numbered per kernel, like loops: the same computation on other memory, such as the
+// next layer's, is the same nodes.
+struct Argument {
+  int holder = -1;  // id in Holders
+  UOp param;
 };
 
 struct KernelDraft {
@@ -111,62 +117,15 @@ struct KernelDraft {
   size_t staged = 0;              // values, each in a memory of its own
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
+  std::vector<Argument> arguments;   // by slot, once built
+  UOp body;                          // over them, once asked for
+  std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
   bool copy = false;              // a copy between devices: outputs[0] from copy_source
   Holder copy_source;
   uint8_t device = 0;
+  void add_provenance(uint32_t place);
 };
 
-struct Draft {
-  Lists lists;
-  Positions positions;
-  std::vector<UOp> order;              // sources first
-  std::span<Entry> entries;            // by node id, in lists
-  std::vector<KernelDraft> kernels;
-  std::vector<PlannedBuffer> buffers;
-  Entry& at(UOp n) { return entries[n->id]; }
-};
-
-// A Reduce of more elements than this into one folds much: its result is as good as always stored.
-constexpr int kMuch = 16;
-
-UOp two_step_reduce(UOp sink, const Target& target);
-constexpr int kEndless = 1 << 20;
-// Per node id. A value that is stored anyway counts as one buffer for those who use it.
-struct Bounds {
-  std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
-  std::vector<bool> stored;  // a Store wants it as a whole, or it is Contiguous
-  // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
-  std::vector<std::span<const uint32_t>> reads;
-  std::vector<int> size;     // ops of such a kernel at most, up to kEndless
-  Lists lists;               // those of `reads`
-};
-Bounds bound_kernels(std::span<const UOp> order, const Target& target);
-Draft assign_ranges(UOp sink, const Target& target);
-
-// A kernel as scalar expressions.
-struct Write {
-  UOp position, value;
-  uint64_t slots = 0;    // the loops it stands in
-  Holder holder;         // what is written; version: the Store, or empty for a temporary
-  UOp before;            // the version overwritten
-};
-// A holder that a kernel reads, and what stands for it in the kernel's expressions. Params are
-// numbered per kernel, like loops: the same computation on other memory, such as the next layer's,
-// is the same nodes.
-struct Argument {
-  int holder = -1;           // id in Holders
-  UOp param;
-};
-struct DrawnKernel {
-  std::vector<Write> writes;
-  std::vector<UOp> ranges;   // output ranges
-  std::vector<Argument> arguments;  // by slot
-  std::vector<uint32_t> places;     // calls that went into it, at most Step::kMaxPlaces
-  bool copy = false;
-  Holder copy_source;
-  uint8_t device = 0;
-  void add_place(uint32_t place);
-};
 // Holders, numbered as they are first asked for.
 class Holders {
  public:
@@ -181,28 +140,44 @@ class Holders {
   std::vector<Known> list_;
   std::vector<int> latest_;  // by buffer
 };
-struct Drawn {
-  std::vector<DrawnKernel> kernels;
+
+struct Draft {
+  Lists lists;
+  Positions positions;
+  std::vector<UOp> order;              // sources first
+  std::span<Entry> entries;            // by node id, in lists
+  std::vector<KernelDraft> kernels;
+  std::vector<UOp> memories;           // of the plan, by slot
   Holders holders;
-  std::vector<PlannedBuffer> buffers;
-  const PlannedBuffer& buffer(const Holder& h) const {
-    return buffers[static_cast<size_t>(h.buffer)];
-  }
+  Entry& at(UOp n) { return entries[n->id]; }
+  UOp memory(const Holder& h) const { return memories[static_cast<size_t>(h.buffer)]; }
+  int add_temporary(DType dtype, int64_t count, uint8_t device);  // its slot
   // The argument of k that stands for h, added if k has none.
-  const Argument& argument(DrawnKernel& k, const Holder& h);
+  UOp argument(KernelDraft& k, const Holder& h);
 };
-Drawn build_kernels(Draft draft);
-// Where more threads need it and it costs little: a kernel of partial sums, to be run before the
-// one given, which folds them from then on.
-std::optional<DrawnKernel> partial_sums(Drawn& drawn, DrawnKernel& kernel, const Target& target);
 
-// The Params and Ranges below the roots, in an order that depends on how they are used but not on
-// their numbers; `numbered` are those that have their final numbers already.
-std::vector<UOp> canonical_leaves(std::span<const UOp> roots, std::span<const UOp> numbered);
+// A Reduce of more elements than this into one folds much: its result is as good as always stored.
+constexpr int kMuch = 16;
 
-// Kernel bodies in an order that respects buffer versions; siblings are merged, and a version that
-// is still read after it was overwritten is copied before.
-Plan order_kernels(Drawn drawn, const Target& target);
+UOp two_step_reduce(UOp sink, const Targets& targets);
+constexpr int kEndless = 1 << 20;
+// Per node id. A value that is stored anyway counts as one buffer for those who use it.
+struct Bounds {
+  std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
+  std::vector<bool> stored;  // a Store wants it as a whole, or it is Contiguous
+  // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
+  std::vector<std::span<const uint32_t>> reads;
+  std::vector<int> size;     // ops of such a kernel at most, up to kEndless
+  Lists lists;               // those of `reads`
+};
+Bounds bound_kernels(std::span<const UOp> order, const Targets& targets);
+Draft assign_ranges(UOp sink, const Targets& targets);
+
+void build_kernels(Draft& draft);
+
+// The kernels as a plan, in an order that respects buffer versions; a version that is still read
+// after it was overwritten is copied before.
+UOp order_kernels(Draft draft);
 
 // The buffer under a movement chain, and whether the chain is only reshapes of the whole of it.
 struct Under {

@@ -47,7 +47,7 @@ UOp in_two_steps(UOp n, UOp value, const Target& target) {
 
 }  // namespace
 
-UOp two_step_reduce(UOp sink, const Target& target) {
+UOp two_step_reduce(UOp sink, const Targets& targets) {
   MemoLease lease;
   Memo<Node*>& done = *lease;
   std::vector<Node*> src;
@@ -60,7 +60,7 @@ UOp two_step_reduce(UOp sink, const Target& target) {
     }
     UOp now = changed ? with_src(n, src) : n;
     if (now->is(Op::Reduce))
-      if (UOp two = in_two_steps(now, now->src(0), target)) now = two;
+      if (UOp two = in_two_steps(now, now->src(0), targets[now->device])) now = two;
     if (now != n && !now->provenance) now.get()->provenance = n->provenance;
     done[n] = now.get();
   }
