@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "ir/eval.h"
-#include "ir/memo.h"
 
 namespace mote {
 
@@ -95,48 +94,6 @@ UOp operator%(UOp a, UOp b) {
 
 UOp with_src(UOp n, std::span<Node* const> src) {
   return arena().make(n->op, n->dtype, src, n->arg);
-}
-
-namespace {
-
-// Rebuilds everything below root that `done` does not know yet, bottom-up.
-UOp rebuild(UOp root, bool same_arena, Memo<Node*>& done) {
-  std::vector<std::pair<Node*, uint32_t>> stack;  // and the next source to look at
-  std::vector<Node*> src;
-  if (!done[root]) stack.emplace_back(root.get(), 0);
-  while (!stack.empty()) {
-    auto& [n, next] = stack.back();
-    if (next < n->nsrc) {
-      Node* s = n->sources[next++];
-      if (!done[s]) stack.emplace_back(s, 0);
-      continue;
-    }
-    src.clear();
-    bool changed = !same_arena;
-    for (Node* s : n->src()) {
-      src.push_back(done[s]);
-      changed |= src.back() != s;
-    }
-    Node* result = changed ? with_src(n, src).get() : n;
-    done[n] = result;
-    stack.pop_back();
-  }
-  return done[root];
-}
-
-}  // namespace
-
-UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map) {
-  MemoLease lease;
-  Memo<Node*>& done = *lease;
-  for (const auto& [from, to] : map)
-    if (!done[from]) done[from] = to.get();
-  return rebuild(root, true, done);
-}
-
-UOp import(UOp root) {
-  MemoLease done;
-  return rebuild(root, false, *done);
 }
 
 std::vector<UOp> open_ranges(UOp u) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rewrite/rewrite.h"
+
 namespace mote {
 
 namespace {
