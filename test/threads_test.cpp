@@ -6,9 +6,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 
-#include "ir/graph.h"
+#include "algebra/algebra.h"
+#include "base/threads.h"
+#include "engine/realize.h"
 
 using namespace mote;
 
@@ -282,6 +285,55 @@ TEST_CASE("a leaf may go while another thread runs backward") {
     ends.join();
     CHECK(loss.item<float>() == 12);
   }
+}
+
+TEST_CASE("a trace sees what every worker does to programs") {
+  std::set<int> threads;
+  int seen = 0, passes = 0;
+  uint64_t kernels = 0;
+  set_thread_count(4);
+  // A worker that wakes late may find no kernel left.
+  for (int64_t round = 1; round <= 50 && threads.size() < 2; ++round) {
+    std::vector<Tensor> wanted;
+    for (int64_t n = 3; n < 11; ++n)
+      wanted.push_back((from_data(ramp(n * n), {n, n}) * double(round)).softmax(1).sum(0));
+    Trace trace([&](const TraceEvent& e) {
+      CHECK((e.kind == Change::Rule) == (e.rule != nullptr));
+      CHECK((e.kind == Change::Pass || e.before != e.after));
+      ++seen;
+      if (e.kind == Change::Pass) threads.insert(e.thread);
+      passes += e.kind == Change::Pass && e.name == std::string_view("linearize");
+    });
+    const uint64_t before = engine_counts().kernels_compiled;
+    realize(wanted);
+    kernels += engine_counts().kernels_compiled - before;
+  }
+  set_thread_count(usable_cores());
+  CHECK(threads.size() >= 2);
+  CHECK(kernels > 0);
+  CHECK(static_cast<uint64_t>(passes) == kernels);
+  CHECK(seen > passes);
+  Tensor unseen = (from_data(ramp(12), {12}) * 3).realize();  // when there is no trace any more
+  const int last = seen;
+  CHECK(unseen.sum().item<float>() == 198);
+  CHECK(seen == last);
+}
+
+TEST_CASE("traces come and go while threads change programs") {
+  std::atomic<int> rounds{0};
+  on_threads(4, [&](int i) {
+    while (rounds < 200) {
+      if (i < 2) {
+        int seen = 0;
+        Trace trace([&](const TraceEvent&) { ++seen; });
+        ++rounds;
+        continue;
+      }
+      Arena arena;
+      ArenaScope scope(arena);
+      simplify((range(0, index(8), Role::Loop) + i) * 4 / 4 + index(0));
+    }
+  });
 }
 
 TEST_SUITE_END();

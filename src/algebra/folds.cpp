@@ -1,6 +1,4 @@
 // Folds of kernels: gates and divisors that go out of them.
-#include <unordered_map>
-
 #include "algebra/algebra.h"
 #include "ir/program.h"
 
@@ -13,15 +11,10 @@ UOp gated_read(UOp read, UOp gate) {
 }
 
 UOp gated_reads(UOp value, UOp gate, uint64_t except) {
-  std::unordered_map<const Node*, Node*> done;
-  for (UOp n : toposort(value)) {
-    std::vector<Node*> src;
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    UOp now = n->nsrc ? with_src(n, src) : n;
-    if (n->is(Op::Index) && !(n->ranges & except)) now = gated_read(now, gate);
-    done[n.get()] = now.get();
-  }
-  return done.at(value.get());
+  return map_nodes("gate reads", value, [&](UOp n, const Mapped& now) {
+    if (!n->is(Op::Index) || (n->ranges & except)) return UOp();
+    return gated_read(with_src(n, now.src), gate);
+  });
 }
 
 UOp gate_of_fold(UOp reduce) {

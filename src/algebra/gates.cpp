@@ -98,24 +98,16 @@ std::optional<int64_t> multiple_of(const Linear& sum, const Linear& part) {
 
 // u with every sum that contains multiples of `part` written with `name` instead.
 UOp with_name(UOp u, const Linear& part, UOp name) {
-  MemoLease lease;
-  Memo<Node*>& done = *lease;
-  std::vector<Node*> src;
-  for (UOp n : toposort(u)) {
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done[s]);
-    UOp now = std::ranges::equal(src, n->src()) ? n : with_src(n, src);
-    if (now->is(Op::Add) && now->dtype == DType::index) {
-      Linear sum = linear(now);
-      if (std::optional<int64_t> m = sum.ok ? multiple_of(sum, part) : std::nullopt) {
-        sum.add(part, -*m);
-        sum.add(linear(name), *m);
-        if (sum.ok) now = build(sum);
-      }
-    }
-    done[n] = now.get();
-  }
-  return done[u];
+  return map_nodes("name sums", u, [&](UOp n, const Mapped& now) {
+    if (!n->is(Op::Add) || n->dtype != DType::index) return UOp();
+    UOp added = with_src(n, now.src);
+    Linear sum = linear(added);
+    std::optional<int64_t> m = sum.ok ? multiple_of(sum, part) : std::nullopt;
+    if (!m) return added;
+    sum.add(part, -*m);
+    sum.add(linear(name), *m);
+    return sum.ok ? build(sum) : added;
+  });
 }
 
 // A sum that a fact speaks of, and the variable of its interval that stands for it.

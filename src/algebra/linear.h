@@ -2,7 +2,6 @@
 #pragma once
 #include "algebra/algebra.h"
 #include "algebra/exact.h"
-#include "ir/memo.h"
 
 namespace mote {
 

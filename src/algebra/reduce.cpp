@@ -106,20 +106,12 @@ UOp sum_over(UOp value, UOp r);
 
 // value where r is `at`; memory that moves with r is read only where `valid`.
 UOp select(UOp value, UOp r, UOp at, UOp valid) {
-  MemoLease lease;
-  Memo<Node*>& done = *lease;
-  std::vector<Node*> src;
-  for (UOp n : toposort(value)) {
-    if (!depends(n, r)) {
-      done[n] = n.get();
-      continue;
-    }
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done[s]);
-    if (n->is(Op::Index)) src[1] = gated(valid, src[1]).get();
-    done[n] = n == r ? at.get() : with_src(n, src).get();
-  }
-  return done[value];
+  return map_nodes("select position", value, [&](UOp n, const Mapped& now) {
+    if (n == r) return at;
+    if (!depends(n, r)) return n;
+    if (!n->is(Op::Index)) return UOp();
+    return make(Op::Index, n->dtype, {UOp(now.src[0]), gated(valid, now.src[1])});
+  });
 }
 
 // count times x, count an index >= 0. Integers wrap, so the product is exact; floats: `policies`.

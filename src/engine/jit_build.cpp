@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/jit_replay.h"
 #include "ir/device_list.h"
+#include "rewrite/rewrite.h"
 #include "tensor/impl.h"
 
 namespace mote {

@@ -13,6 +13,7 @@
 #include "engine/dated.h"
 #include "ir/provenance.h"
 #include "ir/spec.h"
+#include "rewrite/rewrite.h"
 
 namespace mote {
 

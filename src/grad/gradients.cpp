@@ -1,6 +1,7 @@
 // The reverse walk.
 #include "base/error.h"
 #include "grad/grad.h"
+#include "ir/memo.h"
 #include "ir/provenance.h"
 #include "ir/storage.h"
 #include "tensor/primitives.h"
@@ -32,14 +33,14 @@ bool hides_leaves(UOp n) { return n->is(Op::Buffer) && n->arg.storage->from_grap
 // The loss keeps every node it walks over alive, so ids stay theirs.
 class Walk {
  public:
-  explicit Walk(const Ref& loss) : loss_(loss), marks_(tensor_graph::max_id()) {
+  explicit Walk(const Ref& loss) : loss_(loss) {
     UOp root = loss;
     order_ = toposort({&root, 1}, entered);
     mark_below();
   }
 
   void want(UOp n) { marks_[n].wanted = true; }
-  bool on_path(UOp n) { return marks_.has(n) && marks_[n].on_path; }
+  bool on_path(UOp n) { return marks_[n].on_path; }
   const Ref& gradient(UOp n) { return marks_[n].gradient; }
 
   std::vector<UOp> want_leaves() {
@@ -77,7 +78,7 @@ class Walk {
   // The buffer that n was stored to, when that is a target: its handle was made new, n is the same.
   UOp wanted_buffer(UOp n) {
     Node* buffer = n->realized.load(std::memory_order_acquire);
-    return buffer && marks_.has(buffer) && marks_[buffer].wanted ? buffer : UOp();
+    return buffer && marks_[buffer].wanted ? buffer : UOp();
   }
 
   void mark_on_path(UOp n) {
@@ -104,7 +105,7 @@ class Walk {
   }
 
   Ref loss_;
-  Column<Mark> marks_;
+  Memo<Mark> marks_;
   std::vector<UOp> order_;  // sources before users
 };
 
@@ -144,7 +145,8 @@ bool depends_on_leaf(UOp node) {
 }
 
 std::vector<bool> depend_on_leaves(std::span<const UOp> nodes) {
-  Column<char> depends(tensor_graph::max_id());
+  MemoLease<char> lease;
+  Memo<char>& depends = *lease;
   for (UOp n : toposort(nodes, is_open)) {
     bool found = is_from_leaf(n);
     for (uint32_t i = 0; is_open(n) && i < n->nsrc && !found; ++i)

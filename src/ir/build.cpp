@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "ir/eval.h"
-#include "ir/memo.h"
 
 namespace mote {
 
@@ -96,49 +95,6 @@ UOp operator%(UOp a, UOp b) {
 UOp with_src(UOp n, std::span<Node* const> src) {
   return arena().make(n->op, n->dtype, src, n->arg);
 }
-
-namespace {
-
-// Rebuilds everything below root that `done` does not know yet, bottom-up.
-UOp rebuild(UOp root, bool same_arena, Memo<Node*>& done) {
-  std::vector<std::pair<Node*, uint32_t>> stack;  // and the next source to look at
-  std::vector<Node*> src;
-  if (!done[root]) stack.emplace_back(root.get(), 0);
-  while (!stack.empty()) {
-    auto& [n, next] = stack.back();
-    if (next < n->nsrc) {
-      Node* s = n->sources[next++];
-      if (!done[s]) stack.emplace_back(s, 0);
-      continue;
-    }
-    src.clear();
-    bool changed = !same_arena;
-    for (Node* s : n->src()) {
-      src.push_back(done[s]);
-      changed |= src.back() != s;
-    }
-    Node* result = changed ? with_src(n, src).get() : n;
-    done[n] = result;
-    stack.pop_back();
-  }
-  return done[root];
-}
-
-}  // namespace
-
-static UOp rebuild(UOp root, std::span<const std::pair<UOp, UOp>> map, bool same_arena) {
-  MemoLease lease;
-  Memo<Node*>& done = *lease;
-  for (const auto& [from, to] : map)
-    if (!done[from]) done[from] = to.get();
-  return rebuild(root, same_arena, done);
-}
-
-UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map) {
-  return rebuild(root, map, true);
-}
-
-UOp import(UOp root, std::span<const std::pair<UOp, UOp>> map) { return rebuild(root, map, false); }
 
 std::vector<UOp> open_ranges(UOp u) {
   std::vector<UOp> found;

@@ -50,11 +50,6 @@ inline UOp operator%(UOp a, int64_t b) { return a % constant(a->dtype, b); }
 
 // The same node with other sources.
 UOp with_src(UOp node, std::span<Node* const> src);
-// The graph with each key replaced by its value; unchanged parts are shared.
-UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map);
-// A copy of the graph below root, which may be in another arena, in the current one; each key is
-// replaced by its value, a node of the current arena.
-UOp import(UOp root, std::span<const std::pair<UOp, UOp>> map = {});
 // The ranges open in u, by slot.
 std::vector<UOp> open_ranges(UOp u);
 // The UOp of a Dim in the current arena.

@@ -476,11 +476,6 @@ uint64_t made() {
   return sum;
 }
 
-uint32_t max_id() {
-  std::lock_guard lock(shared().id_mutex);
-  return shared().next_id;
-}
-
 bool set_realized(const Ref& node, const Ref& buffer) {
   Node *held = buffer.get(), *before = nullptr;
   held->refs.fetch_add(1, std::memory_order_relaxed);

@@ -71,7 +71,6 @@ Ref make(Op op, DType dtype, std::initializer_list<Ref> src, Arg arg = {});
 Ref buffer(Storage* storage);
 uint64_t live_nodes();
 uint64_t made();               // constructions asked for since start
-uint32_t max_id();             // ids are below this
 // The value of node is now in `buffer` (a Buffer node); readers use that from here on. The first
 // buffer stays, so that a thread that reads it need not lock. False: another thread was first.
 bool set_realized(const Ref& node, const Ref& buffer);
@@ -95,27 +94,5 @@ std::vector<Dim> list_dims(UOp node);
 // to look below a node (the node itself is still listed).
 std::vector<UOp> toposort(UOp root);
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter = {});
-
-// A value per node id of one graph, cleared in O(1).
-template <class T>
-class Column {
- public:
-  explicit Column(uint32_t size) : values_(size), set_(size, false) {}
-  bool has(UOp u) const { return u->id < set_.size() && set_[u->id]; }
-  T& operator[](UOp u) {
-    if (u->id >= set_.size()) {
-      size_t grown = std::max<size_t>(u->id + 1, set_.size() * 2);
-      values_.resize(grown);
-      set_.resize(grown, false);
-    }
-    set_[u->id] = true;
-    return values_[u->id];
-  }
-  T* find(UOp u) { return has(u) ? &values_[u->id] : nullptr; }
-
- private:
-  std::vector<T> values_;
-  std::vector<char> set_;
-};
 
 }  // namespace mote

@@ -38,28 +38,29 @@ class Memo {
   uint32_t epoch_ = 0;
 };
 
-// A cleared Memo of this thread, warm from earlier walks. Leases nest: the last one taken ends
-// first.
-template <class T = Node*>
-class MemoLease {
+// A cleared T of this thread, warm from earlier uses. Leases nest: the last one taken ends first.
+template <class T>
+class Lease {
  public:
-  MemoLease() {
+  Lease() {
     Pool& p = pool();
-    if (p.used == p.all.size()) p.all.push_back(std::make_unique<Memo<T>>());
-    memo_ = p.all[p.used++].get();
-    memo_->clear();
+    if (p.used == p.all.size()) p.all.push_back(std::make_unique<T>());
+    value_ = p.all[p.used++].get();
+    value_->clear();
   }
-  ~MemoLease() { --pool().used; }
-  MemoLease(const MemoLease&) = delete;
-  Memo<T>& operator*() const { return *memo_; }
+  ~Lease() { --pool().used; }
+  Lease(const Lease&) = delete;
+  T& operator*() const { return *value_; }
 
  private:
   struct Pool {
-    std::vector<std::unique_ptr<Memo<T>>> all;
+    std::vector<std::unique_ptr<T>> all;
     size_t used = 0;
   };
   static Pool& pool() { return PerThread<Pool>::get(); }
-  Memo<T>* memo_;
+  T* value_;
 };
+template <class T>
+using MemoLease = Lease<Memo<T>>;
 
 }  // namespace mote

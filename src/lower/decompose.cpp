@@ -262,13 +262,25 @@ UOp expand_ops(UOp body, const Target& target) {
   return rewrite(body, expansion_rules, Order::Once, const_cast<Target*>(&target));
 }
 
+// clang-format off
+static const Pass decompositions[] = {
+    {"carry floats", carry_floats,
+     "first: what stands for narrow floats is made of ops that the target may lack"},
+    {"expand ops",   expand_ops,
+     "before words are split, for what replaces ops works on whole integers"},
+    {"split words",  split_words,
+     "last: from here on there are no wide integers that an expansion could need"},
+};
+// clang-format on
+
+bool has_words(const Target& target) { return target.has(DType::i64) && target.has(DType::u64); }
+
 UOp decompose(UOp body, const Target& target) {
-  if (target.has(DType::i64) && target.has(DType::u64))
-    return expand_ops(carry_floats(body, target), target);
+  if (has_words(target)) return run_passes(body, decompositions, target);
   // f64 needs integers of its width for its curves and conversions.
   Target words = target;
   words.dtypes &= ~(1u << static_cast<int>(DType::f64));
-  return split_words(expand_ops(carry_floats(body, words), words));
+  return run_passes(body, decompositions, words);
 }
 
 }  // namespace mote

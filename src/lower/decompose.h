@@ -47,7 +47,8 @@ UOp carry_floats(UOp body, const Target& target);
 // The functions above, applied; each replacement is final.
 UOp expand_ops(UOp body, const Target& target);
 extern const RuleSet expansion_rules;  // their context is the Target
-// 64-bit integers become pairs of u32, their memory u32 of twice the size.
-UOp split_words(UOp body);
+// 64-bit integers that the target lacks become pairs of u32, their memory u32 of twice the size.
+UOp split_words(UOp body, const Target& target);
+bool has_words(const Target& target);  // 64-bit integers
 
 }  // namespace mote

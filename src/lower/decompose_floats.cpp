@@ -1,7 +1,5 @@
 // Floats the target lacks: their bit patterns, and a whole kernel computed in f32 instead.
-#include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "lower/decompose.h"
 
@@ -119,21 +117,16 @@ class FloatCarrier {
   explicit FloatCarrier(const Target& target) : target_(target) {}
 
   UOp run(UOp body) {
-    std::vector<UOp> order = toposort(body);
-    if (std::ranges::none_of(order, [&](UOp n) { return carried(n->dtype); })) return body;
-    for (UOp n : order) {
-      UOp now = replaced(n);
-      if (!now->provenance) now.get()->provenance = n->provenance;
-      done_[n.get()] = now.get();
-    }
-    return at(body);
+    return map_nodes("carry floats", body, [this](UOp n, const Mapped& now) {
+      now_ = &now;
+      return replaced(n);
+    });
   }
 
  private:
   bool carried(DType d) const { return is_float(d) && !target_.has(d); }
-  DType type(DType d) const { return carried(d) ? DType::f32 : d; }
   static DType memory_type(DType d) { return bits_type(row(d).bits); }
-  UOp at(UOp n) const { return done_.at(n.get()); }
+  UOp at(UOp n) const { return (*now_)(n); }
 
   static UOp decoded(UOp bits, DType d) {
     return d == DType::f64 ? decode_double(bits) : decode_float(bits, d);
@@ -146,17 +139,14 @@ class FloatCarrier {
     return carried(d) && d != DType::f64 ? round_float(x, d) : x;
   }
 
-  UOp rebuilt(UOp n, DType dtype) const {
-    std::vector<UOp> src;
-    for (Node* s : n->src()) src.push_back(at(UOp(s)));
-    return make(n->op, dtype, src, n->arg);
-  }
+  UOp rebuilt(UOp n, DType dtype) const { return arena().make(n->op, dtype, now_->src, n->arg); }
 
   UOp replaced(UOp n) const {
     const DType d = n->dtype;
-    if (n->is(Op::Cast) || n->is(Op::Bitcast)) return converted(n);
-    if (n->is(Op::Store)) return stored(n);
-    if (!carried(d)) return rebuilt(n, d);
+    const bool converts = n->is(Op::Cast) || n->is(Op::Bitcast);
+    if (converts && (carried(d) || carried(n->src(0)->dtype))) return converted(n);
+    if (n->is(Op::Store) && carried(n->src(1)->dtype)) return stored(n);
+    if (!carried(d)) return {};
     switch (n->op) {
       case Op::Const: return f32(n->arg.f);
       case Op::Param: return make(Op::Param, memory_type(d), {}, n->arg);
@@ -181,11 +171,9 @@ class FloatCarrier {
     return is_float(place->dtype) ? load : decoded(load, n->dtype);
   }
   UOp stored(UOp n) const {
-    std::vector<UOp> src;
-    for (Node* s : n->src()) src.push_back(at(UOp(s)));
-    const DType d = n->src(1)->dtype;
-    if (src[0]->dtype != src[1]->dtype) src[1] = encoded(src[1], d);
-    return make(Op::Store, DType::none, src, n->arg);
+    std::vector<Node*> src(now_->src.begin(), now_->src.end());
+    if (src[0]->dtype != src[1]->dtype) src[1] = encoded(src[1], n->src(1)->dtype).get();
+    return with_src(n, src);
   }
   UOp reduced(UOp n) const {
     const Op op = static_cast<Op>(n->ints(0));
@@ -216,7 +204,7 @@ class FloatCarrier {
   }
 
   const Target& target_;
-  std::unordered_map<const Node*, Node*> done_;
+  const Mapped* now_ = nullptr;
 };
 
 }  // namespace

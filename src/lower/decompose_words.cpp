@@ -135,22 +135,24 @@ Words from_float(UOp x) {
 class WordSplitter {
  public:
   UOp run(UOp body) {
-    std::vector<UOp> order = toposort(body);
-    for (UOp n : order) {
+    for (UOp n : toposort(body)) {
       if (n->is(Op::Range)) slots_ |= slot_bit(n);
       grow_far(n);
     }
-    for (UOp n : order) {
-      Words now = split(n);
-      for (UOp w : {now.lo, now.hi})
-        if (w && !w->provenance) w.get()->provenance = n->provenance;
-      done_[n.get()] = now;
-    }
-    return at(body).lo;
+    return map_nodes("split words", body, [this](UOp n, const Mapped& now) {
+      now_ = &now;
+      const Words words = split(n);
+      if (words.hi) high_[n.get()] = words.hi;
+      if (words.hi && !words.hi->provenance) words.hi.get()->provenance = n->provenance;
+      return words.lo;
+    });
   }
 
  private:
-  Words at(UOp n) const { return done_.at(n.get()); }
+  Words at(UOp n) const {
+    auto high = high_.find(n.get());
+    return {(*now_)(n), high == high_.end() ? UOp() : high->second};
+  }
 
   // Fits one word without a sign.
   static bool is_short(UOp n) {
@@ -175,11 +177,7 @@ class WordSplitter {
     return n->is(Op::Reduce) ? reduced(n) : computed(n);
   }
 
-  Words rebuilt(UOp n) const {
-    std::vector<UOp> src;
-    for (Node* s : n->src()) src.push_back(at(UOp(s)).lo);
-    return {make(n->op, n->dtype, src, n->arg), {}};
-  }
+  Words rebuilt(UOp n) const { return {with_src(n, now_->src), {}}; }
   // The same node for both words of what it works on, if that has two.
   Words each(UOp n) const {
     Words out;
@@ -261,13 +259,12 @@ class WordSplitter {
 
   // Indices in memory are words too.
   UOp stored_index(UOp n) const {
-    std::vector<UOp> src;
-    for (Node* s : n->src()) src.push_back(at(UOp(s)).lo);
     if (n->is(Op::Store)) {
-      src[1] = cast(src[1], DType::i32);
-      return make(Op::Store, DType::none, src, n->arg);
+      std::vector<Node*> src(now_->src.begin(), now_->src.end());
+      src[1] = cast(src[1], DType::i32).get();
+      return with_src(n, src);
     }
-    UOp word = make(n->op, DType::i32, src, n->arg);
+    UOp word = arena().make(n->op, DType::i32, now_->src, n->arg);
     return n->is(Op::Load) ? position(word) : word;
   }
   static Words widened(UOp x) {
@@ -380,7 +377,8 @@ class WordSplitter {
     return product;
   }
 
-  std::unordered_map<const Node*, Words> done_;
+  const Mapped* now_ = nullptr;  // with the low words
+  std::unordered_map<const Node*, UOp> high_;
   uint64_t slots_ = 0;
   static constexpr int64_t kFarthest = int64_t{1} << 30;
   int64_t far_ = 2;
@@ -388,6 +386,8 @@ class WordSplitter {
 
 }  // namespace
 
-UOp split_words(UOp body) { return WordSplitter().run(body); }
+UOp split_words(UOp body, const Target& target) {
+  return has_words(target) ? body : WordSplitter().run(body);
+}
 
 }  // namespace mote

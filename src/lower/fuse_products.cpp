@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "lower/lower.h"
+#include "rewrite/rewrite.h"
 
 namespace mote {
 
@@ -22,11 +23,11 @@ class Fusion {
       for (Node* s : n->src()) ++users_[s];
   }
 
-  Product product(UOp n) const {
+  Product product(UOp n, const Mapped& now) const {
     if (users_.at(n.get()) > 1) return {};
-    if (n->is(Op::Mul)) return {n->src(0), n->src(1)};
+    if (n->is(Op::Mul)) return {now(n->src(0)), now(n->src(1))};
     if (!n->is(Op::Neg) || !n->src(0)->is(Op::Mul) || users_.at(n->src(0).get()) > 1) return {};
-    return {unary(Op::Neg, n->src(0)->src(0)), n->src(0)->src(1)};
+    return {unary(Op::Neg, now(n->src(0)->src(0))), now(n->src(0)->src(1))};
   }
 
  private:
@@ -38,29 +39,14 @@ class Fusion {
 // Of two products neither is fused: which one it is would hang on the order of operands.
 UOp fuse_products(UOp body, const Target& target) {
   if (!target.fma || target.fuses_itself) return body;
-  const std::vector<UOp> order = toposort(body);
-  const Fusion fusion(order);
-  std::unordered_map<const Node*, Node*> done;
-  auto now = [&](UOp n) {
-    auto it = done.find(n.get());
-    return it != done.end() ? UOp(it->second) : unary(Op::Neg, done.at(n->src(0).get()));
-  };
-  std::vector<Node*> src;
-  for (UOp n : order) {
-    if (n->is(Op::Add) && is_fusable(n->dtype)) {
-      const Product p = fusion.product(n->src(0)), q = fusion.product(n->src(1));
-      if (!p.a != !q.a) {
-        const Product& one = p.a ? p : q;
-        UOp sum = make(Op::MulAdd, n->dtype, {now(one.a), now(one.b), now(n->src(p.a ? 1 : 0))});
-        done[n.get()] = sum.get();
-        continue;
-      }
-    }
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    done[n.get()] = (n->nsrc ? with_src(n, src) : n).get();
-  }
-  return done.at(body.get());
+  const Fusion fusion(toposort(body));
+  return map_nodes("fuse products", body, [&](UOp n, const Mapped& now) {
+    if (!n->is(Op::Add) || !is_fusable(n->dtype)) return UOp();
+    const Product p = fusion.product(n->src(0), now), q = fusion.product(n->src(1), now);
+    if (!p.a == !q.a) return UOp();
+    const Product& one = p.a ? p : q;
+    return make(Op::MulAdd, n->dtype, {one.a, one.b, UOp(now.src[p.a ? 1 : 0])});
+  });
 }
 
 }  // namespace mote

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "lower/guards.h"
 #include "lower/lower.h"
+#include "rewrite/rewrite.h"
 
 namespace mote {
 
@@ -47,11 +49,15 @@ class Linearizer {
     find_loops();
     leave_out_fetches();
     find_branches();
-    for (UOp n : group_order()) place(n);
-    for (Node* end : body_->src()) place_store(UOp(end));
-    std::vector<UOp> out;
-    flatten(&root_, out);
-    return make(Op::Linear, DType::none, out, body_->arg);
+    find_needs();
+    auto place_next = [this](UOp n, const Mapped& now) {
+      now_ = &now;
+      return placed(n);
+    };
+    return map_nodes("place statements", body_, place_next, [this](UOp n) {
+      auto it = needs_.find(n.get());
+      return it == needs_.end() ? n->src() : it->second;
+    });
   }
 
  private:
@@ -63,7 +69,9 @@ class Linearizer {
   uint64_t loop_slots_ = 0, slots_ = 0;  // of loops; in use at all
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
-  std::unordered_map<const Node*, Node*> done_;
+  std::unordered_map<const Node*, std::vector<Node*>> needs_;  // more than its sources
+  std::unordered_map<const Node*, UOp> made_;                  // of members of groups
+  const Mapped* now_ = nullptr;
   std::unordered_set<const Node*> listed_;
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
   std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
@@ -256,44 +264,27 @@ class Linearizer {
     }
   }
 
-  // Sources first, where a reduce needs the sources of its whole group; before all what fetches
-  // need, for they may stand in the loops of any group.
-  std::vector<UOp> group_order() {
-    std::vector<UOp> order;
-    std::unordered_map<const Node*, bool> seen;
-    std::vector<std::pair<UOp, bool>> stack;
-    for (bool fetch : {false, true})
-      for (uint32_t i = body_->nsrc; i-- > 0;)
-        if (is_fetch(body_->src(i)) == fetch) stack.emplace_back(body_->src(i), false);
-    while (!stack.empty()) {
-      auto [n, ready] = stack.back();
-      stack.pop_back();
-      if (ready) {
-        order.push_back(n);
-        continue;
-      }
-      if (!seen.emplace(n.get(), true).second) continue;
-      stack.emplace_back(n, true);
-      auto it = group_of_.find(n.get());
-      std::vector<UOp> members{n};
-      if (it != group_of_.end()) members = groups_[it->second].members;
-      for (UOp m : members) {
-        for (uint32_t i = m->nsrc; i-- > 0;) stack.emplace_back(m->src(i), false);
-        if (auto s = stored_by_.find(m.get()); s != stored_by_.end())
-          for (uint32_t i = s->second->nsrc; i-- > 0;)
-            if (i != 1) stack.emplace_back(UOp(s->second->sources[i]), false);
-      }
+  // A reduce needs the sources of its whole group; fetches come first, for they may stand in the
+  // loops of any group.
+  void find_needs() {
+    std::vector<Node*> ends(body_->src().begin(), body_->src().end());
+    std::ranges::stable_partition(ends, [](Node* end) { return is_fetch(UOp(end)); });
+    needs_[body_.get()] = ends;
+    auto add_needs = [&](UOp m, std::vector<Node*>& out) {
+      if (auto s = stored_by_.find(m.get()); s != stored_by_.end())
+        for (uint32_t i = 0; i < s->second->nsrc; ++i)
+          if (i != 1) out.push_back(s->second->sources[i]);
+      out.insert(out.end(), m->src().begin(), m->src().end());
+    };
+    for (const auto& [reduce, store] : stored_by_) add_needs(store->src(1), needs_[reduce]);
+    for (const Group& g : groups_) {
+      std::vector<Node*> all;
+      for (UOp m : std::views::reverse(g.members)) add_needs(m, all);
+      for (UOp m : g.members) needs_[m.get()] = all;
     }
-    return order;
   }
 
-  UOp mapped(UOp n) { return done_.at(n.get()); }
-
-  UOp rebuilt(UOp n) {
-    std::vector<Node*> src;
-    for (Node* s : n->src()) src.push_back(done_.at(s));
-    return n->nsrc ? with_src(n, src) : n;
-  }
+  UOp mapped(UOp n) { return (*now_)(n); }
 
   // A node built from others may fold to one of them, which is a statement already, or to a leaf.
   void add(Scope* scope, UOp n) {
@@ -301,18 +292,28 @@ class Linearizer {
     if (statement && listed_.insert(n.get()).second) scope->items.push_back({n, nullptr});
   }
 
-  void place(UOp n) {
+  UOp placed(UOp n) {
+    if (n->is(Op::Sink)) return finished();
     auto it = group_of_.find(n.get());
     if (it != group_of_.end()) {
       Group& g = groups_[it->second];
-      if (g.emitted) return;
+      if (!g.emitted) g.guarded ? place_branch(g) : place_group(g);
       g.emitted = true;
-      return g.guarded ? place_branch(g) : place_group(g);
+      return made_.at(n.get());
     }
-    if (has(n->op, Effect) && !n->is(Op::After)) return;
-    UOp now = n->is(Op::Reduce) && !accumulated_ranges(n).empty() ? accumulate_step(n) : rebuilt(n);
-    done_[n.get()] = now.get();
+    if (has(n->op, Effect) && !n->is(Op::After)) return {};
+    const bool accumulates = n->is(Op::Reduce) && !accumulated_ranges(n).empty();
+    UOp now = accumulates ? accumulate_step(n) : n->nsrc ? with_src(n, now_->src) : n;
     add(home_of(n), now);
+    return now;
+  }
+
+  UOp finished() {
+    for (Node* end : body_->src())
+      home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(UOp(end)->src(0)));
+    std::vector<UOp> out;
+    flatten(&root_, out);
+    return make(Op::Linear, DType::none, out, body_->arg);
   }
 
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values
@@ -340,7 +341,7 @@ class Linearizer {
       UOp after = make(Op::After, regs[i]->dtype, {regs[i], end});
       UOp result = make(Op::Load, after->dtype, {after});
       add(outside, result);
-      done_[g.members[i].get()] = result.get();
+      made_[g.members[i].get()] = result;
     }
   }
 
@@ -458,12 +459,12 @@ class Linearizer {
   }
 
   void place_write(const Group& g, UOp end, Scope* outside) {
-    UOp write = rebuilt(end->src(0));
+    UOp write = mapped(end->src(0));
     if (g.loops.empty()) outside->items.push_back({write, nullptr});
     else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
     std::vector<UOp> src{write};
     for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
-    done_[end.get()] = make(Op::End, DType::none, src).get();
+    made_[end.get()] = make(Op::End, DType::none, src);
   }
 
   void finish(const Group& g, const Sum& s, Scope* outside) {
@@ -484,14 +485,7 @@ class Linearizer {
         result = binary(op, start_of(member, outside), result);
       add(outside, result);
     }
-    done_[member.get()] = result.get();
-  }
-
-  void place_store(UOp end) {
-    UOp s = end->src(0);
-    std::vector<UOp> src;
-    for (Node* n : s->src()) src.push_back(UOp(done_.at(n)));
-    home(slots_of(loops_of(end)))->stores.push_back(make(s->op, DType::none, src, s->arg));
+    made_[member.get()] = result;
   }
 
   void flatten(Scope* root, std::vector<UOp>& out) {

@@ -1,6 +1,4 @@
 // Reads become Loads; gates leave the positions.
-#include <unordered_map>
-
 #include "algebra/algebra.h"
 #include "lower/lower.h"
 
@@ -15,47 +13,39 @@ UOp drop_implied_gate(UOp c, UOp a, UOp b) {
   return simplify(gate & c) == gate ? a : UOp();
 }
 
-UOp with_load(UOp n, std::span<Node* const> src) {
-  if (n->is(Op::Index)) {
-    Gated g = split_gate(UOp(src[1]));
-    if (g.idx->is(Op::Invalid)) return zero_like(n);
-    UOp place = make(Op::Index, n->dtype, {UOp(src[0]), g.idx});
-    if (g.valid->is_const(1)) return make(Op::Load, n->dtype, {place});
-    return make(Op::Load, n->dtype, {place, g.valid});
+UOp read(UOp n, std::span<Node* const> src) {
+  Gated g = split_gate(UOp(src[1]));
+  if (g.idx->is(Op::Invalid)) return zero_like(n);
+  UOp place = make(Op::Index, n->dtype, {UOp(src[0]), g.idx});
+  if (g.valid->is_const(1)) return make(Op::Load, n->dtype, {place});
+  return make(Op::Load, n->dtype, {place, g.valid});
+}
+
+// The place of a Store or a Fetch is not read: its own Index is made of the position's new form.
+UOp accessed(UOp n, const Mapped& now) {
+  UOp place = n->src(0);
+  Gated g = split_gate(now(place->src(1)));
+  if (n->is(Op::Fetch) && g.idx->is(Op::Invalid)) g.idx = index(0);  // anywhere is harmless
+  UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
+  if (n->is(Op::Fetch)) return make(Op::Fetch, DType::none, {at}, n->arg);
+  std::vector<UOp> parts{at, UOp(now.src[1])};
+  if (!g.valid->is_const(1)) parts.push_back(g.valid);
+  return make(Op::Store, DType::none, parts, n->arg);
+}
+
+UOp with_loads(UOp n, const Mapped& now) {
+  switch (n->op) {
+    case Op::Index: return read(n, now.src);
+    case Op::Where: return drop_implied_gate(now.src[0], now.src[1], now.src[2]);
+    case Op::Store:
+    case Op::Fetch: return accessed(n, now);
+    default: return {};
   }
-  if (n->is(Op::Where))
-    if (UOp load = drop_implied_gate(UOp(src[0]), UOp(src[1]), UOp(src[2]))) return load;
-  return with_src(n, src);
 }
 
 }  // namespace
 
-UOp insert_loads(UOp body) {
-  std::unordered_map<const Node*, Node*> done;
-  std::vector<Node*> src;
-  for (UOp n : toposort(body)) {
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    if (!n->is(Op::Store) && !n->is(Op::Fetch)) {
-      done[n.get()] = (n->nsrc ? with_load(n, src) : n).get();
-      continue;
-    }
-    // Their place is not read: its own Index is rebuilt from the position's new form.
-    UOp place = n->src(0);
-    Gated g = split_gate(UOp(done.at(place->src(1).get())));
-    if (n->is(Op::Fetch)) {  // anywhere is harmless
-      if (g.idx->is(Op::Invalid)) g.idx = index(0);
-      UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
-      done[n.get()] = make(Op::Fetch, DType::none, {at}, n->arg).get();
-      continue;
-    }
-    UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
-    std::vector<UOp> parts{at, UOp(src[1])};
-    if (!g.valid->is_const(1)) parts.push_back(g.valid);
-    done[n.get()] = make(Op::Store, DType::none, parts, n->arg).get();
-  }
-  return done.at(body.get());
-}
+UOp insert_loads(UOp body) { return map_nodes("insert loads", body, with_loads); }
 
 namespace {
 
@@ -81,17 +71,12 @@ bool fits_narrow(std::span<const UOp> order) {
 }  // namespace
 
 UOp choose_index_width(UOp body, const Target& target) {
-  std::vector<UOp> order = toposort(body);
-  DType width = !target.has(DType::i64) && fits_narrow(order) ? DType::i32 : DType::i64;
-  std::unordered_map<const Node*, Node*> done;
-  std::vector<Node*> src;
-  for (UOp n : order) {
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    DType dtype = n->dtype == DType::index ? width : n->dtype;
-    done[n.get()] = arena().make(n->op, dtype, src, n->arg).get();
-  }
-  return done.at(body.get());
+  const bool narrow = !target.has(DType::i64) && fits_narrow(toposort(body));
+  const DType width = narrow ? DType::i32 : DType::i64;
+  return map_nodes("choose index width", body, [&](UOp n, const Mapped& now) {
+    if (n->dtype != DType::index) return UOp();
+    return arena().make(n->op, width, now.src, n->arg);
+  });
 }
 
 }  // namespace mote

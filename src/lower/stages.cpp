@@ -1,8 +1,8 @@
 // Staged values become local memory: what fills it is an effect that its readers come after.
 #include <algorithm>
-#include <unordered_map>
 
 #include "lower/lower.h"
+#include "rewrite/rewrite.h"
 
 namespace mote {
 
@@ -20,21 +20,12 @@ UOp filled(UOp stage, std::span<Node* const> src, int slot) {
 }  // namespace
 
 UOp place_stages(UOp body) {
-  std::vector<UOp> order = toposort(body);
-  if (std::ranges::none_of(order, [](UOp n) { return n->is(Op::Stage); })) return body;
   int slot = 0;
-  for (UOp n : order)
+  for (UOp n : toposort(body))
     if (n->is(Op::Param)) slot = std::max(slot, static_cast<int>(n->ints(0)) + 1);
-  std::unordered_map<const Node*, Node*> done;
-  std::vector<Node*> src;
-  for (UOp n : order) {
-    src.clear();
-    for (Node* s : n->src()) src.push_back(done.at(s));
-    done[n.get()] = n->is(Op::Stage) ? filled(n, src, slot++).get()
-                    : n->nsrc        ? with_src(n, src).get()
-                                     : n.get();
-  }
-  return done.at(body.get());
+  return map_nodes("fill stages", body, [&](UOp n, const Mapped& now) {
+    return n->is(Op::Stage) ? filled(n, now.src, slot++) : UOp();
+  });
 }
 
 }  // namespace mote

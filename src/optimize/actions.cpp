@@ -1,7 +1,6 @@
 // Actions: printing, parsing, applying.
 #include <algorithm>
 #include <charconv>
-#include <unordered_map>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
@@ -154,16 +153,13 @@ class RangeChange {
       : from_(std::move(from)), value_(std::move(values)), ranges_(std::move(ranges)) {}
 
   UOp run(UOp body) {
-    for (size_t i = 0; i < from_.size(); ++i) done_[from_[i].get()] = value_[i].get();
-    for (UOp n : toposort(body))
-      if (!done_.count(n.get())) done_[n.get()] = changed(n).get();
-    return done_.at(body.get());
+    return map_nodes("change ranges", body,
+                     [this](UOp n, const Mapped& now) { return changed(n, now); });
   }
 
  private:
   std::vector<UOp> from_, value_, ranges_;
   UOp inside_;
-  std::unordered_map<const Node*, Node*> done_;
 
   bool depends(UOp n) const {
     return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & slot_bit(r); });
@@ -174,8 +170,6 @@ class RangeChange {
     return std::ranges::any_of(from_, [&](UOp r) { return slots & slot_bit(r); });
   }
 
-  UOp now(UOp n) const { return done_.at(n.get()); }
-
   // Reads beyond the end give 0.
   bool zero_outside(UOp n) const {
     if (n->is(Op::Index)) return moves(n->src(1));
@@ -184,14 +178,16 @@ class RangeChange {
 
   // What is folded, made neutral beyond the end. Factors of a product are masked each, where a
   // stage may take the mask over.
-  UOp masked(UOp value, Op op) {
+  UOp masked(UOp value, Op op, const Mapped& now) const {
     if (op == Op::Add && zero_outside(value)) return now(value);
     if (op == Op::Add && value->is(Op::Mul) && depends(value->src(0)) && depends(value->src(1)))
-      return masked(value->src(0), op) * masked(value->src(1), op);
+      return masked(value->src(0), op, now) * masked(value->src(1), op, now);
     return where(inside_, now(value), neutral(op, now(value)));
   }
 
-  UOp changed(UOp n) {
+  UOp changed(UOp n, const Mapped& now) const {
+    if (auto at = std::ranges::find(from_, n); at != from_.end())
+      return value_[static_cast<size_t>(at - from_.begin())];
     std::vector<UOp> src;
     const bool closes = n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage);
     const uint32_t first_range = n->is(Op::Stage) ? 2 : 1;
@@ -203,7 +199,7 @@ class RangeChange {
         replaced = true;
         continue;
       }
-      src.push_back(UOp(done_.at(s.get())));
+      src.push_back(UOp(now.src[i]));
     }
     // Positions beyond the end are no reason for other loops to go further.
     if (inside_ && n->is(Op::Range) && src[0]->hi > n->src(0)->hi)
@@ -213,8 +209,8 @@ class RangeChange {
     if (inside_ && n->is(Op::Stage) && replaced)
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Reduce) && replaced)
-      src[0] = masked(n->src(0), static_cast<Op>(n->ints(0)));
-    return n->nsrc ? make(n->op, n->dtype, src, n->arg) : n;
+      src[0] = masked(n->src(0), static_cast<Op>(n->ints(0)), now);
+    return make(n->op, n->dtype, src, n->arg);
   }
 };
 
@@ -393,6 +389,7 @@ UOp apply(UOp body, const Action& a, std::string* refused) {
   UOp next = row(a.kind).apply(body, a, ranges, refused);
   if (!next) return {};
   if (std::string why = broken_law(next); !why.empty()) return refuse(refused, std::move(why));
+  if (Trace::is_on()) Trace::tell({Change::Pass, row(a.kind).text, body, next});
   return next;
 }
 

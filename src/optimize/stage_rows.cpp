@@ -1,7 +1,6 @@
 // What a kernel stages or folds for one row is staged for several rows, so that every step of
 // the work on a row becomes a nest of its own over those rows, to be tiled by itself.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "algebra/algebra.h"
@@ -69,13 +68,11 @@ class Widener {
       : row_(row), rows_(rows), next_slot_(next_slot) {}
 
   UOp run(UOp body) {
-    const std::vector<UOp> order = toposort(body);
-    for (UOp n : order)
+    for (UOp n : toposort(body))
       if (n->is(Op::Stage)) around_ |= n->ranges;
-    for (UOp n : order)
-      if (UOp now = changed(n)) done_[n.get()] = now.get();
-      else return {};
-    return done_.at(body.get());
+    UOp wide = map_nodes("widen rows", body,
+                         [this](UOp n, const Mapped& now) { return changed(n, now); });
+    return known_ ? wide : UOp();
   }
 
  private:
@@ -83,7 +80,7 @@ class Widener {
   const int64_t rows_;
   int next_slot_;
   uint64_t around_ = 0;  // ranges that stages stand in
-  std::unordered_map<const Node*, Node*> done_;
+  bool known_ = true;    // the longest row
 
   // Loops whose extent says which of the rows they are for run as far as the longest row; this is
   // where each row goes on. By the loops they became.
@@ -92,7 +89,6 @@ class Widener {
 
   bool depends(UOp n) const { return n->ranges & slot_bit(row_); }
 
-  // Empty: the longest row is not known.
   UOp longest(UOp loop) {
     UOp counted = loop->src(0);
     if (counted->is(Op::Min)) counted = counted->src(is_const(counted->src(0)) ? 1 : 0);
@@ -101,7 +97,8 @@ class Widener {
     extent.add(row_, -step);
     extent.add(step > 0 ? step * (rows_ - 1) : 0);
     UOp most = build(extent);
-    if (!extent.ok || depends(most)) return {};
+    known_ &= extent.ok && !depends(most);
+    if (!known_) return loop;
     UOp whole = simplify((most + (kStep - 1)) / kStep * kStep);
     const int64_t all = loop->src(0)->hi;
     if (whole->hi > all) whole = simplify(binary(Op::Min, whole, index(all)));
@@ -141,30 +138,23 @@ class Widener {
   }
   std::unordered_set<const Node*> zeroed_;
 
-  UOp changed(UOp n) {
-    std::vector<Node*> src;
-    for (Node* s : n->src()) src.push_back(done_.at(s));
+  UOp changed(UOp n, const Mapped& now) {
     if (n->is(Op::Range) && n != row_ && depends(n->src(0))) return longest(n);
-    UOp now = n->nsrc ? with_src(n, src) : n;
-    if (n->is(Op::Index)) now = inside_rows(now);
-    if (n->is(Op::Stage) || n->is(Op::Reduce)) {
-      UOp before = now;
-      now = masked(now);
-      if (n->is(Op::Stage) && depends(n)) {
-        UOp stage = widened(now);
-        if (now != before) zeroed_.insert(stage.get());
-        return stage;
-      }
-    }
-    if (n->is(Op::Index) && n->src(0)->is(Op::Stage) && depends(n->src(0)))
-      return read(now->src(0), now->src(1), n->src(0)->ints(1));
-    if (n->is(Op::Reduce) && depends(n) && !(n->ranges & ~around_)) return staged(now);
-    return now;
+    if (n->is(Op::Index)) return widened_read(n, inside_rows(with_src(n, now.src)));
+    if (!n->is(Op::Stage) && !n->is(Op::Reduce)) return {};
+    UOp whole = with_src(n, now.src), cut = masked(whole);
+    if (n->is(Op::Reduce)) return depends(n) && !(n->ranges & ~around_) ? staged(cut) : cut;
+    if (!depends(n)) return cut;
+    UOp stage = widened(cut);
+    if (cut != whole) zeroed_.insert(stage.get());
+    return stage;
   }
 
-  UOp read(UOp stage, UOp position, int64_t size) {
-    Gated g = split_gate(position);
-    return make(Op::Index, stage->dtype, {stage, gated(g.valid, row_ * size + g.idx)});
+  UOp widened_read(UOp n, UOp now) const {
+    if (!n->src(0)->is(Op::Stage) || !depends(n->src(0))) return now;
+    Gated g = split_gate(now->src(1));
+    UOp position = gated(g.valid, row_ * n->src(0)->ints(1) + g.idx);
+    return make(Op::Index, now->dtype, {now->src(0), position});
   }
 
   UOp widened(UOp stage) {

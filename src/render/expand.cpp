@@ -37,7 +37,7 @@ Op bool_op(Op op) {
 class Expander {
  public:
   Expander(const Program& program, Writer& writer)
-      : program_(program), writer_(writer), tiles_(program), forms_(program.linear->id) {}
+      : program_(program), writer_(writer), tiles_(program) {}
 
   void run() {
     std::span<Node* const> statements = program_.linear->src();
@@ -76,7 +76,7 @@ class Expander {
     if (u->is(Op::Store)) return demand_store(u);
     if (u->is(Op::Fetch)) return need_access(access(u, u->src(0), {}));
     if (is_loop(u)) return need_all(u->src(0), 1);
-    if (!forms_.has(u)) return;
+    if (forms_[u].empty()) return;
     if (u->is(Op::Reduce))
       return need_all(u->src(0), tiles_.lanes(tiles_.of(u->src(0)) | reduced(u)));
     if (u->is(Op::Load)) {
@@ -121,7 +121,7 @@ class Expander {
     if (u->is(Op::Fetch)) return write_fetch(u);
     if (u->is(Op::End)) return close_loops(u);
     if (is_loop(u)) return open_loop(u);
-    if (!forms_.has(u)) return;
+    if (forms_[u].empty()) return;
     for (size_t i = 0; i < forms_[u].size(); ++i) {
       Form& f = forms_[u][i];
       f.values.clear();
@@ -515,7 +515,7 @@ class Expander {
   // ---- loops and variables
 
   void define(UOp u, Value v) {
-    if (!forms_.has(u)) return;
+    if (forms_[u].empty()) return;
     Form& f = forms_[u].front();
     f.values = {std::move(v)};
     add_splats(f);
@@ -551,7 +551,7 @@ class Expander {
   void define_vars() {
     if (program_.vars.empty()) return;
     for (UOp u : toposort(program_.linear)) {
-      if (!u->is(Op::Var) || !forms_.has(u)) continue;
+      if (!u->is(Op::Var) || forms_[u].empty()) continue;
       auto same = [&](UOp v) { return v->arg.object == u->arg.object; };
       const auto found = std::ranges::find_if(program_.vars, same);
       ensure(found != program_.vars.end(), "render: the program does not list ",
@@ -563,7 +563,7 @@ class Expander {
   const Program& program_;
   Writer& writer_;
   Tiles tiles_;
-  Column<std::vector<Form>> forms_;
+  Memo<std::vector<Form>> forms_;
   std::vector<UOp> declared_, open_;
 };
 

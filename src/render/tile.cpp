@@ -40,7 +40,7 @@ bool is_exact(UOp u) {
   return u->lo > r.lo || u->hi < r.hi;
 }
 
-Tiles::Tiles(const Program& program) : sets_(program.linear->id), steps_(program.linear->id) {
+Tiles::Tiles(const Program& program) {
   UOp roots[] = {program.linear};
   for (UOp u : toposort(roots))
     if (is_tile_range(u)) ranges_.push_back(u);
@@ -85,8 +85,8 @@ TileSet Tiles::of(UOp u) {
     for (Node* r : u->src()) set |= of(UOp(r));
     return set;
   }
-  ensure(sets_.has(u), "render: ", name(u->op), " is used before its statement");
-  return sets_[u];
+  ensure(sets_[u].has_value(), "render: ", name(u->op), " is used before its statement");
+  return *sets_[u];
 }
 
 void Tiles::note(UOp u) {

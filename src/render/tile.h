@@ -2,9 +2,10 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/memo.h"
 #include "ir/program.h"
 
 namespace mote {
@@ -53,8 +54,8 @@ class Tiles {
   std::vector<UOp> ranges_;
   std::vector<int64_t> extents_;
   TileSet lanes_ = 0;
-  Column<TileSet> sets_;
-  Column<Steps> steps_;
+  Memo<std::optional<TileSet>> sets_;
+  Memo<Steps> steps_;
   Steps constant_;
 };
 

@@ -4,15 +4,12 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/lifetime.h"
 #include "ir/build.h"
 #include "ir/memo.h"
 #include "ir/print.h"
 #include "rewrite/matcher.h"
 
 namespace mote {
-
-void report_fire(const RuleSet& set, const Rule& rule, UOp before, UOp after);
 
 namespace {
 
@@ -31,29 +28,10 @@ struct Scratch {
   Memo<Node*> memo;
   std::vector<Frame> stack;
   std::vector<Node*> sources;
-};
-
-// Scratch memory for each nested call of this thread, kept warm between calls.
-class ScratchLease {
- public:
-  ScratchLease() {
-    if (depth() == pool().size()) pool().push_back(std::make_unique<Scratch>());
-    scratch_ = pool()[depth()++].get();
-    scratch_->memo.clear();
-    scratch_->stack.clear();
+  void clear() {
+    memo.clear();
+    stack.clear();
   }
-  ~ScratchLease() { --depth(); }
-  ScratchLease(const ScratchLease&) = delete;
-  Scratch& operator*() { return *scratch_; }
-
- private:
-  using Pool = std::vector<std::unique_ptr<Scratch>>;
-  static Pool& pool() { return PerThread<Pool>::get(); }
-  static size_t& depth() {
-    thread_local size_t used = 0;
-    return used;
-  }
-  Scratch* scratch_;
 };
 
 class Rewriter {
@@ -141,7 +119,8 @@ class Rewriter {
     recent_[fires_++ % recent_.size()] = rule;
     if (fires_ > 100'000 + 256 * originals_) stuck(n, "the rules do not come to an end");
     if (!r->provenance) r->provenance = n->provenance;
-    report_fire(set_, *rule, n, r);
+    if (Trace::is_on()) [[unlikely]]
+      Trace::tell({Change::Rule, set_.name(), n, r, rule});
     return r;
   }
 
@@ -180,17 +159,13 @@ class Rewriter {
   const Matcher& matcher_;
   Order order_;
   void* context_;
-  ScratchLease lease_;
+  Lease<Scratch> lease_;
   Memo<Node*>& memo_;
   std::vector<Frame>& stack_;
   std::vector<Node*>& sources_;
   uint32_t stamp_, first_new_;
   uint64_t fires_ = 0, originals_ = 0;
   std::array<const Rule*, 12> recent_{};
-};
-
-struct OwnHook {
-  PassHook call;
 };
 
 }  // namespace
@@ -203,19 +178,8 @@ UOp rewrite(UOp root, const RuleSet& rules, Order order, void* context) {
 UOp apply_once(UOp node, const RuleSet& rules, void* context) {
   const Rule* rule = nullptr;
   UOp r = rules.matcher().apply(node.get(), context, &rule);
-  if (r) report_fire(rules, *rule, node, r);
+  if (r && Trace::is_on()) Trace::tell({Change::Rule, rules.name(), node, r, rule});
   return r;
-}
-
-void set_pass_hook(PassHook hook) { PerThread<OwnHook>::get().call = std::move(hook); }
-
-UOp run_passes(UOp root, std::span<const Pass> passes, const Target& target) {
-  const OwnHook* hook = PerThread<OwnHook>::if_made();
-  for (const Pass& p : passes) {
-    root = p.run(root, target);
-    if (hook && hook->call) hook->call(p, root);
-  }
-  return root;
 }
 
 }  // namespace mote

@@ -276,7 +276,6 @@ Node* Matcher::try_program(const Program& prog, Node* node, Match& m) const {
   return r;
 }
 
-static thread_local RewriteTrace* active_trace = nullptr;
 constinit thread_local RewriteCounts thread_counts;
 RewriteCounts rewrite_counts() { return thread_counts; }
 
@@ -294,8 +293,6 @@ Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   const Cell& rules = ix->cells[cell];
   for (uint32_t at = rules.begin; at < rules.end; ++at) {
     const Program& prog = programs_[candidates_[at]];
-    if (active_trace) [[unlikely]]
-      ++active_trace->counts[prog.rule].attempts;
     if (Node* r = try_program(prog, node, m)) {
       thread_counts.attempts += at + 1 - rules.begin;
       *fired = prog.rule;
@@ -320,7 +317,7 @@ Node* Matcher::apply_form(int form, Node* node, void* context) const {
   return try_program(programs_[static_cast<size_t>(form)], node, m);
 }
 
-// ---- Rule sets and traces
+// ---- Rule sets
 
 RuleSet::RuleSet(const char* name, Kind kind, std::initializer_list<std::span<const Rule>> tables)
     : name_(name), kind_(kind), stamp_(0), rules_(new std::vector<const Rule*>) {
@@ -339,26 +336,6 @@ const Matcher& RuleSet::matcher() const {
   std::lock_guard guard(lock);
   if (!matcher_.load()) matcher_.store(new Matcher(*this), std::memory_order_release);
   return *matcher_.load();
-}
-
-RewriteTrace::RewriteTrace() : outer_(active_trace) { active_trace = this; }
-RewriteTrace::~RewriteTrace() { active_trace = outer_; }
-
-std::string RewriteTrace::report() const {
-  std::vector<std::pair<const Rule*, Count>> rows(counts.begin(), counts.end());
-  std::ranges::sort(rows, [](const auto& a, const auto& b) {
-    if (a.second.fires != b.second.fires) return a.second.fires > b.second.fires;
-    return std::pair(a.first->file, a.first->line) < std::pair(b.first->file, b.first->line);
-  });
-  std::string out;
-  for (const auto& [r, c] : rows) out += text(c.fires, " of ", c.attempts, "  ", text_of(*r), "\n");
-  return out;
-}
-
-void report_fire(const RuleSet& set, const Rule& rule, UOp before, UOp after) {
-  if (!active_trace) return;
-  ++active_trace->counts[&rule].fires;
-  if (active_trace->fired) active_trace->fired(set, rule, before, after);
 }
 
 }  // namespace mote

@@ -12,10 +12,10 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
-#include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "ir/memo.h"
 #include "ir/target.h"
 #include "rewrite/pattern.h"
 
@@ -64,31 +64,79 @@ struct RewriteCounts {
 };
 RewriteCounts rewrite_counts();
 
-// Watches this thread's rewrites while it lives. Costs nothing when there is none.
-struct RewriteTrace {
-  struct Count {
-    uint64_t attempts = 0, fires = 0;
-  };
-  std::unordered_map<const Rule*, Count> counts;
-  std::function<void(const RuleSet&, const Rule&, UOp before, UOp after)> fired;
-  RewriteTrace();
-  ~RewriteTrace();
-  RewriteTrace(const RewriteTrace&) = delete;
-  std::string report() const;  // one line per rule, most fired first
+// ---- Maps: changes that need more than a node, its sources and a context
+
+// What stands for the nodes below the one that is being mapped.
+struct Mapped {
+  std::span<Node* const> src;  // of the node itself
+  Memo<Node*>& nodes;
+  UOp operator()(UOp below) const { return nodes[below]; }
+};
+using MapFunction = UOp (*)(void* context, UOp node, const Mapped& now);
+using MapNeeds = std::function<std::span<Node* const>(UOp node)>;
+UOp map_nodes(const char* name, UOp root, MapFunction function, void* context,
+              const MapNeeds& needs);
+
+// The graph below root, sources first: f(UOp node, const Mapped& now) gives what stands for a node.
+// Where it gives nothing, that is the node with its new sources, the same one if none changed.
+// `needs` may ask for others before a node: it names them all, its sources included.
+template <class F>
+UOp map_nodes(const char* name, UOp root, F f, const MapNeeds& needs = {}) {
+  auto call = [](void* g, UOp n, const Mapped& now) { return (*static_cast<F*>(g))(n, now); };
+  return map_nodes(name, root, call, &f, needs);
+}
+// The graph with each key replaced by its value, which is final; unchanged parts are shared.
+UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> map);
+// The graph below root, which may be in another arena, made anew in the current one; each key is
+// replaced by its value, a node of the current arena.
+UOp import(UOp root, std::span<const std::pair<UOp, UOp>> map = {});
+
+// ---- Traces
+
+enum class Change : uint8_t { Rule, Map, Pass };
+// A change of a program, on whatever thread, told of when it is done.
+struct TraceEvent {
+  Change kind;
+  const char* name;            // of the rule set, the map or the pass
+  UOp before, after;           // nodes of that thread's arena, valid until the callback returns
+  const Rule* rule = nullptr;  // that was applied
+  int thread = 0;              // numbered as they first appear
+};
+// Sees what changes programs in the whole process while it lives: every pass, and each rule and map
+// that gave something else. It is called on the thread that does it, by one thread at a time, and
+// not for what it does itself; it must not throw. Where there is none, a change costs one relaxed
+// load of an atomic.
+class Trace {
+ public:
+  explicit Trace(std::function<void(const TraceEvent&)> see);
+  ~Trace();  // it is not called any more; not to be done in the call
+  Trace(const Trace&) = delete;
+
+  static bool is_on() { return attached_.load(std::memory_order_relaxed) != 0; }
+  static void tell(TraceEvent event);
 
  private:
-  RewriteTrace* outer_;
+  std::function<void(const TraceEvent&)> see_;
+  static std::atomic<int> attached_;
 };
 
-// A stage is a list of passes: the table of contents of what happens to the program.
-struct Pass {
+// ---- Passes: a stage is a list of them, the table of contents of what happens to the program
+
+template <class Context>  // a Target, or the Targets of a plan
+struct PassFor {
   const char* name;
-  UOp (*run)(UOp root, const Target& target);
+  UOp (*run)(UOp root, const Context& context);
   const char* why;  // it stands here
 };
-// Called after each pass with its result, when set.
-using PassHook = std::function<void(const Pass&, UOp result)>;
-void set_pass_hook(PassHook hook);  // of this thread
-UOp run_passes(UOp root, std::span<const Pass> passes, const Target& target);
+using Pass = PassFor<Target>;
+template <class Context, size_t count>
+UOp run_passes(UOp root, const PassFor<Context> (&passes)[count], const Context& context) {
+  for (const PassFor<Context>& p : passes) {
+    const UOp before = root;
+    root = p.run(root, context);
+    if (Trace::is_on()) Trace::tell({Change::Pass, p.name, before, root});
+  }
+  return root;
+}
 
 }  // namespace mote

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/program.h"
+#include "rewrite/rewrite.h"
 #include "schedule/plan.h"
 
 namespace mote {

@@ -312,7 +312,7 @@ UOp plan_memory(UOp plan) {
   for (Life& life : Lives(plan).result()) by_device[life.memory->device].push_back(std::move(life));
   std::vector<std::pair<UOp, UOp>> places;
   for (auto& [device, lives] : by_device) plan_device(std::move(lives), device, places);
-  MemoLease lease;
+  MemoLease<Node*> lease;
   for (auto [memory, place] : places) (*lease)[memory] = place.get();
   return map_steps(plan, [&](std::vector<UOp> steps) {
     for (UOp& step : steps)

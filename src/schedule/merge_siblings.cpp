@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "rewrite/rewrite.h"
 #include "schedule/plan.h"
 
 namespace mote {

@@ -2,32 +2,20 @@
 
 #include "base/flags.h"
 #include "ir/spec.h"
+#include "rewrite/rewrite.h"
 #include "schedule/ranges.h"
 
 namespace mote {
 
-namespace {
-
-struct PlanPass {
-  const char* name;
-  UOp (*run)(UOp plan, const Targets& targets);
-  const char* why;  // it stands here
-};
-
-constexpr PlanPass passes[] = {
+static constexpr PassFor<Targets> passes[] = {
     {"merge siblings", merge_siblings, "kernels are as the tensors gave them: equal loops meet"},
     {"arrange", arrange, "merging has decided which kernels there are"},
     {"partial sums", partial_sums, "parts and their sum stay neighbours"},
 };
 
-}  // namespace
-
 UOp improve(UOp plan, const Targets& targets) {
-  const bool checks = flag(Flag::SPEC);
-  for (const PlanPass& pass : passes) {
-    plan = pass.run(plan, targets);
-    if (checks) verify(plan, Stage::Plan, pass.name);
-  }
+  plan = run_passes(plan, passes, targets);
+  if (flag(Flag::SPEC)) verify(plan, Stage::Plan, "schedule");
   return plan;
 }
 

@@ -2,7 +2,7 @@
 // of partial results.
 #include <algorithm>
 
-#include "ir/memo.h"
+#include "rewrite/rewrite.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -48,23 +48,9 @@ UOp in_two_steps(UOp n, UOp value, const Target& target) {
 }  // namespace
 
 UOp two_step_reduce(UOp sink, const Targets& targets) {
-  MemoLease lease;
-  Memo<Node*>& done = *lease;
-  std::vector<Node*> src;
-  for (UOp n : toposort(sink)) {
-    src.clear();
-    bool changed = false;
-    for (Node* s : n->src()) {
-      src.push_back(done[s]);
-      changed |= src.back() != s;
-    }
-    UOp now = changed ? with_src(n, src) : n;
-    if (now->is(Op::Reduce))
-      if (UOp two = in_two_steps(now, now->src(0), targets[now->device])) now = two;
-    if (now != n && !now->provenance) now.get()->provenance = n->provenance;
-    done[n] = now.get();
-  }
-  return done[sink];
+  return map_nodes("two-step reduce", sink, [&](UOp n, const Mapped& now) {
+    return n->is(Op::Reduce) ? in_two_steps(n, now.src[0], targets[n->device]) : UOp();
+  });
 }
 
 }  // namespace mote
