@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "algebra/algebra.h"
+#include "ir/program.h"
 #include "optimize/sketch.h"
 
 namespace mote {
@@ -498,7 +499,7 @@ class Chooser : Sketch {
     UOp best;
     for (UOp r : outputs)
       if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
-          !repeats_stages(r, false) && !repeats_stages(r, true)) {
+          !repeats_stages(r, false) && !repeats_stages(r, true) && !repeats_folds(r, size(r))) {
         best = !best || size(r) > size(best) ? r : best;
         if (size(best) >= most_chunks()) break;
       }
@@ -516,12 +517,24 @@ class Chooser : Sketch {
     return false;
   }
 
+  // Folds outside of it are repeated too: one thread is done before all that share it out.
+  bool repeats_folds(UOp r, int64_t parts) const {
+    const std::vector<UOp> order = toposort(body);
+    return std::ranges::any_of(order, [&](UOp n) {
+      if (!n->is(Op::Reduce) || !n->ranges || (n->ranges & slot_bit(r))) return false;
+      int64_t steps = 1;
+      for (Node* k : closed_ranges(n))
+        if (is_loop(UOp(k))) steps *= size(UOp(k));
+      return parts * steps + size(r) > target.threads * (steps + size(r));
+    });
+  }
+
   // A loop in so few equal parts that each may pack for itself, or sweep long rows.
   bool thread_chunks(int64_t most) {
     for (UOp r : outputs) {
       int64_t chunks = most;
       while (chunks > 1 && size(r) % chunks) --chunks;
-      if (chunks < target.threads || repeats_stages(r, true)) continue;
+      if (chunks < target.threads || repeats_stages(r, true) || repeats_folds(r, chunks)) continue;
       Sketch trial = *this;
       if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
           !trial.act({Action::Global, range_slot(r), 0, Role::Loop}))
