@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "ir/program.h"
 
 namespace mote {
@@ -89,6 +90,7 @@ Weight weight_at(UOp value, UOp r) {
 
 UOp divide_after_sum(UOp sum, UOp r) {
   if (!is_fold(sum, Op::Add) || !sum->src(0)->is(Op::Mul)) return {};
+  if (!allows(Freedom::DivideOnce)) return {};
   for (uint32_t i : {0u, 1u}) {
     Weight w = weight_at(sum->src(0)->src(i), r);
     if (!w.part) continue;

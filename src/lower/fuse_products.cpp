@@ -2,6 +2,7 @@
 // two stand: results would depend on the order of loops, and with it on the number of threads.
 #include <unordered_map>
 
+#include "ir/freedoms.h"
 #include "lower/lower.h"
 
 namespace mote {
@@ -37,7 +38,7 @@ class Fusion {
 
 // Of two products neither is fused: which one it is would hang on the order of operands.
 UOp fuse_products(UOp body, const Target& target) {
-  if (!target.fma || target.fuses_itself) return body;
+  if (!contracts(target) || target.fuses_itself) return body;
   const std::vector<UOp> order = toposort(body);
   const Fusion fusion(order);
   std::unordered_map<const Node*, Node*> done;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/sketch.h"
 
@@ -88,12 +89,15 @@ class Chooser : Sketch {
   size_t earlier_lanes_ = 0;  // of other nests
   bool sweeps_ = false;       // rows are added to all outputs
 
-  // Ranges that some value depends on together with a lane.
+  // Ranges that some value depends on together with a lane, and of sums with an order to keep.
   uint64_t beside_lanes() const {
     uint64_t lanes = 0, beside = 0;
     for (int slot : lanes_) lanes |= uint64_t{1} << slot;
-    for (UOp n : toposort(body))
+    for (UOp n : toposort(body)) {
       if ((n->ranges & lanes) && (!has(n->op, Effect) || n->is(Op::Store))) beside |= n->ranges;
+      if (!n->is(Op::Reduce) || may_reorder(n)) continue;
+      for (Node* r : closed_ranges(n)) beside |= slot_bit(UOp(r));
+    }
     return beside;
   }
 
@@ -443,6 +447,10 @@ class Chooser : Sketch {
     }
     if (used > 1) return;
     for (int lane : own_lanes()) split_accumulators(lane);
+    if (sum && !may_reorder(sum) && !outputs.empty()) {  // other sums in place of accumulators
+      const int64_t sums = largest_factor(size(outputs.back()), {8, 4, 2});
+      if (sums > 1) act({Action::Split, range_slot(outputs.back()), sums, Role::Upcast});
+    }
   }
 
   // What is read along r comes from main memory.

@@ -6,6 +6,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "ir/freedoms.h"
 #include "schedule/bodies.h"
 
 namespace mote {
@@ -339,8 +340,9 @@ class Orderer {
   void merge(int a, int b) {
     DrawnKernel &x = kernel(a), &y = kernel(b);
     // Loops of y's own that clash with other loops of x get new slots. Matrix products keep loops
-    // of their own: the registers hold one tile at a time.
-    const bool apart = weight(a).heavy();
+    // of their own: the registers hold one tile at a time. So do sums with an order to keep, for
+    // which some loops of the other are in another one.
+    const bool apart = weight(a).heavy() || !allows(Freedom::Reassociate);
     const std::vector<UOp>&mine = contents_.of(x).loops, &theirs = contents_.of(y).loops;
     uint64_t used = 0;
     for (UOp r : mine) used |= slot_bit(r);

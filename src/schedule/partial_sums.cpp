@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "schedule/bodies.h"
 
 namespace mote {
@@ -66,7 +67,7 @@ class PartialSums {
       if (n->is(Op::Range)) slots_ |= n->ranges;
       arguments_ += n->is(Op::Param);
     }
-    if (!sum_) return false;
+    if (!sum_ || !may_reorder(sum_)) return false;
     for (UOp r : k_.ranges) slots_ |= r->ranges;
     for (Node* r : sum_->src().subspan(1)) over_.emplace_back(r);
     outputs_ = open_ranges(sum_);
