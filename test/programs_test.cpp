@@ -32,6 +32,7 @@ struct Variant {
   int64_t noopt, nofuse, cc;
   // Kernels take random actions, of a seed that each program has: at most so many.
   int64_t most_drawn = 0;
+  bool strict = false;  // the same bits are wanted
   int64_t draw(const Script& p) const {
     return most_drawn ? static_cast<int64_t>(p.seed) * 16 + most_drawn : 0;
   }
@@ -63,6 +64,16 @@ constexpr Variant drawn[] = {
 constexpr Variant compiled_c[] = {
     {"CC=1", "CPU", 0, 0, 1}
 };
+constexpr Variant of_bits[] = {
+    {"STRICT=1",                "CPU",            0, 0, 0, 0,  true},
+    {"STRICT=1 NOOPT=1",        "CPU",            1, 0, 0, 0,  true},
+    {"STRICT=1 NOFUSE=1",       "CPU",            0, 1, 0, 0,  true},
+    {"STRICT=1",                "CPU",            0, 0, 0, 15, true},
+    {"STRICT=1 INTERP_PROGRAM", "INTERP_PROGRAM", 0, 0, 0, 0,  true},
+};
+constexpr Variant of_bits_c[] = {
+    {"STRICT=1 CC=1", "CPU", 0, 0, 1, 0, true}
+};
 
 std::span<const std::byte> bytes_of(const Storage& s) {
   auto& b = device_buffer(const_cast<Storage&>(s));
@@ -72,14 +83,22 @@ std::span<const std::byte> bytes_of(const Storage& s) {
 
 struct Expected {
   std::vector<HostArray> rounded, wide;  // every op rounded to its dtype; floats in f64
+  std::vector<bool> curved;              // devices have curves of their own, within some ulps
 };
+
+bool has_curve(UOp root) {
+  const std::vector<UOp> order = toposort(root);
+  return std::ranges::any_of(order, [](UOp n) { return has(n->op, Curve); });
+}
 
 Expected expect_of(const Script& p) {
   std::vector<Ref> nodes;
   std::vector<UOp> roots;
   for (const Tensor& t : programs::execute(p, "INTERP", false)) nodes.push_back(node_of(t));
   for (const Ref& n : nodes) roots.push_back(n);
-  return {interpret(roots, {bytes_of, false}), interpret(roots, {bytes_of, true})};
+  std::vector<bool> curved;
+  for (UOp root : roots) curved.push_back(has_curve(root));
+  return {interpret(roots, {bytes_of, false}), interpret(roots, {bytes_of, true}), curved};
 }
 
 double largest(const HostArray& a) {
@@ -104,7 +123,7 @@ double tolerance(const Script& p, const Expected& e, size_t i) {
   return 16 * off + 256 * fact.eps * scale;
 }
 
-std::string compare(const Tensor& got, const Script& p, const Expected& e, size_t i) {
+std::string compare(const Tensor& got, const Script& p, const Expected& e, size_t i, bool strict) {
   HostArray a(got.dtype(), got.shape());
   if (a.count()) got.copy_out(a.bytes.data(), got.nbytes());
   const HostArray& r = e.rounded[i];
@@ -114,6 +133,8 @@ std::string compare(const Tensor& got, const Script& p, const Expected& e, size_
   const double allowed = is_float(a.dtype) ? tolerance(p, e, i) : 0;
   for (int64_t k = 0; k < a.count(); ++k) {
     const Scalar x = a.at(k), y = r.at(k);
+    if (strict && !e.curved[i] && !same_bits(x, y))
+      return text("t", i, " element ", k, " is ", x.f, ", expected the bits of ", y.f);
     bool same = is_float(a.dtype)
                     ? std::isnan(x.f) == std::isnan(y.f) && std::isinf(x.f) == std::isinf(y.f)
                     : x.i == y.i;
@@ -130,7 +151,7 @@ std::string compare(const Tensor& got, const Script& p, const Expected& e, size_
 // Empty if the program gives what it should.
 std::string trouble(const Script& p, const Expected& e, const Variant& v) {
   FlagScope noopt(Flag::NOOPT, v.noopt), nofuse(Flag::NOFUSE, v.nofuse), cc(Flag::CC, v.cc);
-  FlagScope draw(Flag::DRAW, v.draw(p));
+  FlagScope draw(Flag::DRAW, v.draw(p)), strict(Flag::STRICT, v.strict);
   try {
     std::vector<Tensor> tensors = programs::execute(p, v.device, true);
     std::vector<Tensor> outputs;
@@ -138,7 +159,7 @@ std::string trouble(const Script& p, const Expected& e, const Variant& v) {
     if (p.together) realize(outputs);
     for (size_t k = 0; k < outputs.size(); ++k) {
       auto i = static_cast<size_t>(p.outputs[k]);
-      if (std::string s = compare(outputs[k], p, e, i); !s.empty()) return s;
+      if (std::string s = compare(outputs[k], p, e, i, v.strict); !s.empty()) return s;
     }
   } catch (const std::exception& error) { return text("throws: ", error.what()); }
   return "";
@@ -195,6 +216,7 @@ std::string actions_of(const Script& p, const Variant& v) {
   if (!v.most_drawn) return "";
   clear_caches();
   FlagScope nofuse(Flag::NOFUSE, v.nofuse), draw(Flag::DRAW, v.draw(p));
+  FlagScope strict(Flag::STRICT, v.strict);
   trouble(p, v);
   std::string out = text("with DRAW=", v.draw(p), ":\n");
   for (const auto& [body, device, k] : known_kernels())
@@ -329,6 +351,15 @@ TEST_CASE("random programs on a late device and as interpreted kernels") {
 
 TEST_CASE("random programs with random legal actions") {
   run_programs(700'000, test::scaled<int64_t>(200), 240, drawn);
+}
+
+TEST_CASE("random programs give the bits of the reference interpreter with STRICT=1") {
+  run_programs(800'000, test::scaled<int64_t>(40), 120, of_bits);
+}
+
+TEST_CASE("many random programs with STRICT=1" * doctest::test_suite("soak")) {
+  run_programs(5'000'000, test::scaled<int64_t>(6000), 3600, of_bits);
+  run_programs(7'000'000, test::scaled<int64_t>(200), 1800, of_bits_c);
 }
 
 TEST_CASE("many random programs with random legal actions" * doctest::test_suite("soak")) {

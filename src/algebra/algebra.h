@@ -1,7 +1,7 @@
 // Truths about arithmetic: what makes views, masks and one-hots disappear.
 //
 // Index arithmetic is exact (no overflow, floor division); other integers wrap; floats keep every
-// bit (NaN, signed zero, infinities) except for what `reassociations` below lists. All functions
+// bit (NaN, signed zero, infinities) except for the freedoms of ir/freedoms.def. All functions
 // work in the current arena, on the calling thread, without recursion in the graph's depth.
 //
 // Normal forms that hold after simplify():
@@ -100,10 +100,5 @@ UOp without_masks(UOp root, std::span<const UOp> ranges, UOp end);
 
 extern const RuleSet simplify_rules;
 extern const RuleSet collapse_rules;
-struct Reassociation {
-  const char* rule;
-  const char* policy;
-};
-std::span<const Reassociation> reassociations();
 
 }  // namespace mote

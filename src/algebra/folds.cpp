@@ -1,5 +1,6 @@
 // Folds of kernels: gates and divisors that go out of them.
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "ir/program.h"
 
 namespace mote {
@@ -82,6 +83,7 @@ Weight weight_at(UOp value, UOp r) {
 
 UOp divide_after_sum(UOp sum, UOp r) {
   if (!is_fold(sum, Op::Add) || !sum->src(0)->is(Op::Mul)) return {};
+  if (!allows(Freedom::DivideOnce)) return {};
   for (uint32_t i : {0u, 1u}) {
     Weight w = weight_at(sum->src(0)->src(i), r);
     if (!w.part) continue;

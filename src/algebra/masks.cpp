@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "ir/program.h"
 
 namespace mote {
@@ -81,7 +82,7 @@ bool is_comparison(UOp u) { return u->is(Op::Lt) || (u->is(Op::Xor) && u->src(0)
 
 UOp fold_ends_at(UOp reduce, UOp k) {
   const Op op = static_cast<Op>(reduce->ints(0));
-  if (op != Op::Add && op != Op::Max) return {};
+  if ((op != Op::Add && op != Op::Max) || !allows(Freedom::SkipHidden)) return {};
   return limit(reduce->src(0), k, op == Op::Add ? Beyond::Zero : Beyond::Lowest, 0);
 }
 

@@ -2,17 +2,11 @@
 #include <algorithm>
 
 #include "algebra/linear.h"
+#include "ir/freedoms.h"
 
 namespace mote {
 
 namespace {
-
-constexpr Reassociation policies[] = {
-    {"Reduce(Add, x, r) -> x * extent(r)",
-     "a float sum of one value n times is computed as the product x*n, rounded once"},
-    {"Reduce(Add, where(mask(r), x, 0), r) -> x * count",
-     "likewise for the positions that a mask selects; 0 where it selects none"      },
-};
 
 bool depends(UOp u, UOp r) {
   const int slot = range_slot(r);
@@ -114,8 +108,9 @@ UOp select(UOp value, UOp r, UOp at, UOp valid) {
   });
 }
 
-// count times x, count an index >= 0. Integers wrap, so the product is exact; floats: `policies`.
+// count times x, count an index >= 0; empty: no product. Integers wrap, so it is exact.
 UOp times(UOp x, UOp count) {
+  if (is_float(x->dtype) && !allows(Freedom::Multiply)) return {};
   UOp product = x * cast(count, x->dtype);
   if (!is_float(x->dtype) || count->lo > 0) return product;
   return where(lt(index(0), count), product, zero_like(x));
@@ -140,7 +135,8 @@ UOp sum_where(UOp condition, UOp value, UOp r) {
   UOp begin = s.begin ? binary(Op::Max, s.begin, index(0)) : index(0);
   UOp end = s.end ? binary(Op::Min, s.end, n) : n;
   UOp count = binary(Op::Max, end - begin, index(0));
-  return where(all_of(s.fixed), times(value, simplify(count)), zero);
+  UOp sum = times(value, simplify(count));
+  return sum ? where(all_of(s.fixed), sum, zero) : UOp();
 }
 
 // Sums of integers may be taken apart: they are exact in any order.
@@ -230,7 +226,9 @@ UOp collapse(const Match& m) {
                                                                  : unused(op, value, r);
     if (!closed) continue;
     ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(at));
-    return ranges.empty() ? closed : reduce_over(op, closed, ranges);
+    if (!ranges.empty()) return reduce_over(op, closed, ranges);
+    const bool from_zero = op == Op::Add && is_float(value->dtype);
+    return from_zero && !allows(Freedom::KeepTerm) ? closed + zero_like(closed) : closed;
   }
   return {};
 }
@@ -243,7 +241,5 @@ constexpr Rule collapse_table[] = {rule(node_and_more(Op::Reduce, {x}), collapse
 std::span<const Rule> collapse_rule_table() { return collapse_table; }
 
 UOp collapse_reduces(UOp root) { return rewrite(root, collapse_rules); }
-
-std::span<const Reassociation> reassociations() { return policies; }
 
 }  // namespace mote

@@ -104,7 +104,8 @@ std::string kernel_key(UOp body) {
 
 std::string device_key(Device& device) {
   const Target& t = device.target();
-  const std::string all = text(device.about(), " ", to_string(t));
+  const std::string all =
+      text(device.about(), " ", to_string(t), flag(Flag::STRICT) ? " strict" : "");
   const std::string kind = device.name().substr(0, device.name().find(':'));
   return text(kind, "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
 }

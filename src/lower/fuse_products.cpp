@@ -2,6 +2,7 @@
 // two stand: results would depend on the order of loops, and with it on the number of threads.
 #include <unordered_map>
 
+#include "ir/freedoms.h"
 #include "lower/lower.h"
 #include "rewrite/rewrite.h"
 
@@ -38,7 +39,7 @@ class Fusion {
 
 // Of two products neither is fused: which one it is would hang on the order of operands.
 UOp fuse_products(UOp body, const Target& target) {
-  if (!target.fma || target.fuses_itself) return body;
+  if (!contracts(target) || target.fuses_itself) return body;
   const Fusion fusion(toposort(body));
   return map_nodes("fuse products", body, [&](UOp n, const Mapped& now) {
     if (!n->is(Op::Add) || !is_fusable(n->dtype)) return UOp();

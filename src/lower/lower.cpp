@@ -4,6 +4,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/freedoms.h"
 #include "rewrite/rewrite.h"
 
 namespace mote {
@@ -65,7 +66,7 @@ static const Pass passes[] = {
     {"choose index width", choose_index_width,
      "when all positions there will be are known"},
     {"linearize",
-     [](UOp b, const Target& t) { return linearize(b, t.fma && !t.fuses_itself); },
+     [](UOp b, const Target& t) { return linearize(b, contracts(t) && !t.fuses_itself); },
      "last: from here on there is an order, and nothing is rewritten"},
 };
 // clang-format on

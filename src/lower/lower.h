@@ -53,7 +53,7 @@ UOp place_stages(UOp body);
 UOp insert_loads(UOp body);
 // Div, mod, narrow floats, curves, wide integers: only ops and dtypes of the target are left.
 UOp decompose(UOp body, const Target& target);
-// A product that goes into one sum and nothing else is fused with it (MulAdd) where the target can.
+// A product that goes into one sum and nothing else is fused with it (MulAdd) where that contracts.
 UOp fuse_products(UOp body, const Target& target);
 bool is_fusable(DType dtype);
 // index becomes i32 where every position fits and the target prefers it, else i64.

@@ -5,6 +5,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -274,6 +275,10 @@ UOp apply_merge(UOp body, const Action& action, const Ranges& ranges, std::strin
     const std::span<Node* const> closed = closed_ranges(n);
     if (std::ranges::count(closed, a.get()) != std::ranges::count(closed, b.get()))
       return refuse(refused, "the ranges are not closed together");
+    const auto first = std::ranges::find(closed, a.get());
+    if (n->is(Op::Reduce) && first != closed.end() && !may_reorder(n) &&
+        (first + 1 == closed.end() || first[1] != b.get()))
+      return refuse(refused, "a sum is to be made in its order");
   }
   UOp merged = range(range_slot(a), simplify(a->src(0) * b->src(0)), range_role(a));
   UOp next = simplify(

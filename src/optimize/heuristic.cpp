@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
+#include "ir/program.h"
 #include "optimize/sketch.h"
 
 namespace mote {
@@ -87,12 +89,15 @@ class Chooser : Sketch {
   size_t earlier_lanes_ = 0;  // of other nests
   bool sweeps_ = false;       // rows are added to all outputs
 
-  // Ranges that some value depends on together with a lane.
+  // Ranges that some value depends on together with a lane, and of sums with an order to keep.
   uint64_t beside_lanes() const {
     uint64_t lanes = 0, beside = 0;
     for (int slot : lanes_) lanes |= uint64_t{1} << slot;
-    for (UOp n : toposort(body))
+    for (UOp n : toposort(body)) {
       if ((n->ranges & lanes) && (!has(n->op, Effect) || n->is(Op::Store))) beside |= n->ranges;
+      if (!n->is(Op::Reduce) || may_reorder(n)) continue;
+      for (Node* r : closed_ranges(n)) beside |= slot_bit(UOp(r));
+    }
     return beside;
   }
 
@@ -442,6 +447,10 @@ class Chooser : Sketch {
     }
     if (used > 1) return;
     for (int lane : own_lanes()) split_accumulators(lane);
+    if (sum && !may_reorder(sum) && !outputs.empty()) {  // other sums in place of accumulators
+      const int64_t sums = largest_factor(size(outputs.back()), {8, 4, 2});
+      if (sums > 1) act({Action::Split, range_slot(outputs.back()), sums, Role::Upcast});
+    }
   }
 
   // What is read along r comes from main memory.
@@ -498,7 +507,7 @@ class Chooser : Sketch {
     UOp best;
     for (UOp r : outputs)
       if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
-          !repeats_stages(r, false) && !repeats_stages(r, true)) {
+          !repeats_stages(r, false) && !repeats_stages(r, true) && !repeats_folds(r, size(r))) {
         best = !best || size(r) > size(best) ? r : best;
         if (size(best) >= most_chunks()) break;
       }
@@ -516,12 +525,24 @@ class Chooser : Sketch {
     return false;
   }
 
+  // Folds outside of it are repeated too: one thread is done before all that share it out.
+  bool repeats_folds(UOp r, int64_t parts) const {
+    const std::vector<UOp> order = toposort(body);
+    return std::ranges::any_of(order, [&](UOp n) {
+      if (!n->is(Op::Reduce) || !n->ranges || (n->ranges & slot_bit(r))) return false;
+      int64_t steps = 1;
+      for (Node* k : closed_ranges(n))
+        if (is_loop(UOp(k))) steps *= size(UOp(k));
+      return parts * steps + size(r) > target.threads * (steps + size(r));
+    });
+  }
+
   // A loop in so few equal parts that each may pack for itself, or sweep long rows.
   bool thread_chunks(int64_t most) {
     for (UOp r : outputs) {
       int64_t chunks = most;
       while (chunks > 1 && size(r) % chunks) --chunks;
-      if (chunks < target.threads || repeats_stages(r, true)) continue;
+      if (chunks < target.threads || repeats_stages(r, true) || repeats_folds(r, chunks)) continue;
       Sketch trial = *this;
       if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
           !trial.act({Action::Global, range_slot(r), 0, Role::Loop}))

@@ -48,6 +48,26 @@ TEST_SUITE("actions") {
           "split 1 8 vector; split 2 8 vector; split 2 4 upcast");
   }
 
+  // Threads that share out a row would each sum all of it.
+  TEST_CASE("threads share out few long rows, or none, but not what each row's sum is for") {
+    Arena arena;
+    ArenaScope scope(arena);
+    Target target = avx512();
+    constexpr int64_t length = 59999;
+    UOp i = range(0, index(7), Role::Loop), j = range(1, index(length), Role::Loop),
+        k = range(2, index(length), Role::Reduce), over[] = {k},
+        a = param(1, DType::f32, 7 * length);
+    UOp sum = reduce_over(Op::Add, at(a, i * length + k), over);
+    UOp body = kernel(at(param(0, DType::f32, 7 * length), i * length + j),
+                      binary(Op::Div, at(a, i * length + j), sum), {i, j});
+    for (target.threads = 1; target.threads <= 32; target.threads *= 2) {
+      const std::string chosen = to_string(choose_actions(body, target));
+      CHECK(chosen.find("global 1") == std::string::npos);
+      CHECK((chosen.find("global 0") != std::string::npos) ==
+            (target.threads > 1 && target.threads <= 7));
+    }
+  }
+
   // Rows of 4096, of which no cache holds much.
   UOp large_fold(Op op, bool of_rows, int64_t rows = 2048) {
     UOp i = range(0, index(of_rows ? rows : 4096), Role::Loop),

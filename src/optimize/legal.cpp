@@ -2,6 +2,7 @@
 // all of it is said here, once, and held against every body that an action gives.
 #include <algorithm>
 
+#include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -84,6 +85,19 @@ bool reads_unfinished_output(const Facts& f) {
   });
 }
 
+// The ranges of a Reduce stand in the order of what it folds, as they nest without any action.
+bool reorders_sums(const Facts& f) {
+  return std::ranges::any_of(f.order, [](UOp n) {
+    if (!n->is(Op::Reduce) || may_reorder(n)) return false;
+    auto nests = [](Node* r) {
+      return nest_order(UOp(r)) - (range_role(UOp(r)) == Role::Accumulate ? kSlots : 0);
+    };
+    const std::span<Node* const> over = closed_ranges(n);
+    return std::ranges::any_of(over, [](Node* r) { return is_tile(range_role(UOp(r))); }) ||
+           !std::ranges::is_sorted(over, {}, nests);
+  });
+}
+
 bool rounds_sums(const Facts& f) {
   return any_accumulated(f, [](UOp reduce, UOp) {
     return is_float(reduce->dtype) && row(reduce->dtype).bits < 32;
@@ -118,6 +132,7 @@ constexpr Law laws[] = {
     {"an accumulated sum beside other outputs",             accumulates_beside_outputs},
     {"an accumulated sum is stored where the kernel reads", reads_unfinished_output   },
     {"an accumulated sum would be rounded",                 rounds_sums               },
+    {"a sum is to be made in its order",                    reorders_sums             },
     {"an accumulated sum is stored past the caches",        streams_unfinished_sums   },
 };
 

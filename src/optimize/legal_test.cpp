@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "base/flags.h"
 #include "optimize/moves.h"
 #include "optimize/small_kernels_test.h"
 
@@ -92,6 +93,36 @@ TEST_CASE("actions: drawn lists keep the values of small kernels") {
       for (const Action& a : list) verify(body = apply(body, a), Stage::Kernel, "an action");
       const std::vector<double> got = run_small(body);
       for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]));
+    }
+}
+
+TEST_CASE("actions: a sum of floats keeps its order with STRICT=1") {
+  const char* const reordered = "a sum is to be made in its order";
+  const std::pair<const char*, bool> lists[] = {
+      {"split 2 4 unroll",                                   false},
+      {"split 2 4 upcast",                                   false},
+      {"split 2 4 vector",                                   false},
+      {"split 0 2 upcast; split 1 2 vector",                 true },
+      {"split 2 4 reduce; accumulate 2; order 2 0 1",        true },
+      {"split 2 4 reduce; accumulate 3",                     false},
+      {"split 2 4 reduce; order 3 2",                        false},
+      {"split 2 4 reduce; merge 2 3",                        true },
+      {"split 2 4 reduce; merge 3 2",                        false},
+      {"split 2 4 reduce; stage 1 0 2 3; stage_rows 0 2",    true },
+      {"split 2 4 reduce; split 3 2 reduce; merge 2 4",      false},
+  };
+  for (const bool strict : {true, false})
+    for (const auto& [list, keeps] : lists) {
+      Arena arena;
+      ArenaScope scope(arena);
+      FlagScope flag(Flag::STRICT, strict);
+      CAPTURE(std::string(list));
+      std::string refused;
+      apply_all(product(DType::f32, 7), parse_actions(list), &refused);
+      CHECK((refused == reordered) == (strict && !keeps));
+      refused.clear();
+      apply_all(product(DType::i32, 7), parse_actions(list), &refused);
+      CHECK(refused != reordered);
     }
 }
 

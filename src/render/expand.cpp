@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "ir/freedoms.h"
 #include "render/access.h"
 
 namespace mote {
@@ -186,7 +187,19 @@ class Expander {
       if (op == Op::Mul && src[1].literal->i == 1) return src[0];
     }
     if (is_int(dtype) && op == Op::Add && src[0].literal && src[0].literal->i == 0) return src[1];
-    return writer_.alu(op, dtype, src, exact);
+    const Value result = writer_.alu(op, dtype, src, exact);
+    const bool chooses = (op == Op::Max || op == Op::Min) && is_float(dtype);
+    return chooses && !allows(Freedom::EitherZero) ? with_zero(op, src, result) : result;
+  }
+
+  // Of equal values the bits are those of both; of two zeros Min has the sign of either.
+  Value with_zero(Op op, std::span<const Value> src, const Value& chosen) {
+    const DType dtype = chosen.dtype, bits = bits_type(row(dtype).bits);
+    auto cast = [&](DType to, const Value& v) { return alu(Op::Bitcast, to, {&v, 1}, false); };
+    const Value words[] = {cast(bits, src[0]), cast(bits, src[1])};
+    const Value both = alu(op == Op::Max ? Op::And : Op::Or, bits, words, false);
+    const Value equal = alu(Op::Eq, DType::boolean, src, false);
+    return alu(Op::Where, dtype, std::array{equal, cast(dtype, both), chosen}, false);
   }
 
   void write_alu(UOp u, Form& f) {

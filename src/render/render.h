@@ -7,13 +7,13 @@
 //
 // Both renderers share one expansion (expand.h) and compute the same values:
 //  - Integers wrap; shifts, divisions, float-to-int conversions are plain: lower/ made them safe.
-//  - Floats are IEEE, op by op. Where the target has FMA, the f32 or f64 sum of a Reduce over
-//    registers may fuse with a Mul (in C any Add may). MulAdd always rounds once.
-//  - Max and Min give NaN if either operand is; of two zeros, either.
+//  - Floats are IEEE, op by op. Where sums contract (ir/freedoms.h), the f32 or f64 sum of a Reduce
+//    over registers may fuse with a Mul (in C any Add may). MulAdd always rounds once.
+//  - Max and Min give NaN if either operand is; of two zeros, either (a freedom).
 //  - Reduce over registers folds in ascending order of their positions, row-major by range slot,
 //    and then the lanes as a tree: lane i with lane i + n/2 for n = lanes, lanes/2, ... 2.
 //  - A gate that is false never touches memory.
-// The text depends on the program and the target's vector width and FMA, on nothing else.
+// The text depends on the program, the target's vector width and the freedoms, on nothing else.
 #pragma once
 #include <string>
 

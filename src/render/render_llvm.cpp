@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "ir/freedoms.h"
 #include "render/expand.h"
 #include "render/render.h"
 
@@ -101,7 +102,7 @@ const char* conversion(DType from, DType to) {
 
 class LlvmWriter : public Writer {
  public:
-  explicit LlvmWriter(const Target& target) : fma_(target.fma) {}
+  explicit LlvmWriter(const Target& target) : contracts_(contracts(target)) {}
 
   Value literal(const Scalar& s, int lanes) override {
     std::string one = scalar_literal(s);
@@ -167,7 +168,7 @@ class LlvmWriter : public Writer {
     const char* flag = "";
     if (op == Op::Add || op == Op::Mul) {
       // Narrow floats are rounded after each op; fusing them would show.
-      const bool fuses = fma_ && (op == Op::Mul || !exact);
+      const bool fuses = contracts_ && (op == Op::Mul || !exact);
       if (fuses && (dtype == DType::f32 || dtype == DType::f64)) flag = " contract";
       // Lets addresses absorb constants across sign extension.
       if (exact && is_int(dtype) && is_signed(dtype)) flag = " nsw";
@@ -481,7 +482,7 @@ class LlvmWriter : public Writer {
     Value ordered, has_nan;
   };
   std::map<std::string, Extremum> extrema_;
-  const bool fma_;
+  const bool contracts_;
   bool streams_ = false;
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;

@@ -13,6 +13,7 @@
 #include "base/integers.h"
 #include "base/lifetime.h"
 #include "base/threads.h"
+#include "ir/freedoms.h"
 #include "ir/provenance.h"
 #include "render/render.h"
 #include "runtime/c_compiler.h"
@@ -103,10 +104,13 @@ class Cpu : public Device {
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
                              : llvm_version() + describe(*host);
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
+    std::vector<std::string> options;
+    if (c && !contracts(c_target_)) options.emplace_back("-ffp-contract=off");
+    for (const std::string& o : options) key += "\n" + o;
     const bool keep = flag(Flag::CACHE);
     if (keep)
       if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
-    std::vector<uint8_t> object = c ? c_compile(text) : llvm_compile(text, *host);
+    std::vector<uint8_t> object = c ? c_compile(text, options) : llvm_compile(text, *host);
     if (keep) compile_cache().put(key, object);
     return std::make_unique<CpuCode>(object, p);
   }

@@ -1,6 +1,7 @@
 // Where an expression fused without end would outgrow the target.
 #include <algorithm>
 
+#include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -8,7 +9,8 @@ namespace mote {
 UOp continued(UOp reduce) {
   UOp at = reduce->src(0);
   while (has(at->op, Movement)) at = at->src(0);
-  return at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) ? at : UOp();
+  const bool one = at->is(Op::Reduce) && at->ints(0) == reduce->ints(0) && may_reorder(at);
+  return one ? at : UOp();
 }
 
 namespace {

@@ -3,6 +3,7 @@
 // otherwise give two kernels that differ in nothing else.
 #include "base/hash.h"
 #include "base/lifetime.h"
+#include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -63,7 +64,10 @@ void collect(std::span<const UOp> roots, std::vector<UOp>& out) {
     context[n->id] = 0;
     if (is_param_or_range(n)) out.push_back(n);
     bool swap = has(n->op, Commutes) && colour[n->src(1)->id] < colour[n->src(0)->id];
-    for (uint32_t i = n->nsrc; i-- > 0;) stack.push_back(n->src(swap ? 1 - i : i));
+    // The numbers of loops say how they nest: where that matters, before those who use them.
+    const bool nests = n->is(Op::Reduce) && !may_reorder(n);
+    if (nests) stack.push_back(n->src(0));
+    for (uint32_t i = n->nsrc; i-- > nests;) stack.push_back(n->src(swap ? 1 - i : i));
   }
 }
 

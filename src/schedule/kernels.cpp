@@ -3,6 +3,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -155,7 +156,7 @@ class Builder {
     UOp gate, inner = v;
     bool gated_sum = op == Op::Add && v->is(Op::Where) && is_zero(v->src(2));
     if (gated_sum) gate = v->src(0), inner = v->src(1);
-    if (!inner->is(Op::Reduce) || static_cast<Op>(inner->ints(0)) != op)
+    if (!inner->is(Op::Reduce) || static_cast<Op>(inner->ints(0)) != op || !may_reorder(inner))
       return reduce_over(op, v, ranges);
     for (uint32_t i = 1; i < inner->nsrc; ++i) ranges.push_back(inner->src(i));
     UOp value = inner->src(0);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "ir/freedoms.h"
 #include "rewrite/rewrite.h"
 #include "schedule/plan.h"
 
@@ -151,7 +152,8 @@ class Merger {
 
   // The inner loops of b become those of a that are alike, in the order they end in: then none can
   // need another's result that comes later. Others get slots of their own. Matrix products keep
-  // their loops: the registers hold one tile at a time.
+  // their loops: the registers hold one tile at a time. So do sums with an order to keep: other loops
+  // of the kernel would be in another one.
   bool match_loops(UOp a, UOp b, std::vector<std::pair<UOp, UOp>>& map) {
     const KernelFacts &x = facts(a), &y = facts(b);
     uint64_t used = 0;
@@ -159,7 +161,8 @@ class Merger {
       for (UOp r : *loops) used |= slot_bit(r);
     auto next = x.inner.begin();
     for (UOp r : y.inner) {
-      const bool apart = (x.is_heavy() && range_role(r) == Role::Reduce) || is_nested(y, r);
+      const bool keeps = x.is_heavy() || !allows(Freedom::Reassociate);
+      const bool apart = (keeps && range_role(r) == Role::Reduce) || is_nested(y, r);
       auto alike = std::find_if(next, x.inner.end(), [&](UOp m) {
         return !apart && m->src(0) == r->src(0) && range_role(m) == range_role(r) &&
                !is_nested(x, m);

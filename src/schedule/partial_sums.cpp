@@ -7,6 +7,7 @@
 #include <map>
 
 #include "algebra/algebra.h"
+#include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -72,7 +73,7 @@ class PartialSums {
       if (n->is(Op::Range)) slots_ |= n->ranges;
       arguments_ += n->is(Op::Param);
     }
-    if (!sum_) return false;
+    if (!sum_ || !may_reorder(sum_)) return false;
     for (Node* r : sum_->src().subspan(1)) over_.emplace_back(r);
     outputs_ = open_ranges(sum_);
     return count(over_) > 0 && count(outputs_) > 0;

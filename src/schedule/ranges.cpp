@@ -10,6 +10,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/flags.h"
+#include "ir/freedoms.h"
 #include "schedule/choices.h"
 
 namespace mote {
@@ -465,7 +466,7 @@ class Assigner {
       Request asked = r;
       kernel_of(r).sums_products |= choices_.sums_products(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
-      asked.folded_by = static_cast<Op>(n->ints(0));
+      asked.folded_by = may_reorder(n) ? static_cast<Op>(n->ints(0)) : Op::Sink;
       asked.scope = hoisted_scope(r);
       for (size_t a = 1; a < n->ints().size(); ++a) {
         auto axis = static_cast<size_t>(n->ints(a));

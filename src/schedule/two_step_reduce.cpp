@@ -2,6 +2,7 @@
 // of partial results.
 #include <algorithm>
 
+#include "ir/freedoms.h"
 #include "rewrite/rewrite.h"
 #include "schedule/ranges.h"
 
@@ -14,7 +15,7 @@ UOp listed(Op op, UOp a, std::span<const int64_t> ints) {
 }
 
 UOp in_two_steps(UOp n, UOp value, const Target& target) {
-  if (value->shape->symbolic) return {};
+  if (value->shape->symbolic || !may_reorder(n)) return {};
   double out = static_cast<double>(n->shape->count());
   double in = static_cast<double>(value->shape->count());
   if (out == 0 || out >= target.parallel_results || in < target.launch_cost) return {};
