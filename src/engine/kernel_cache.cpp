@@ -76,15 +76,14 @@ class CountedArena {
   RewriteCounts before_;
 };
 
-std::shared_ptr<const Kernel> compiled(UOp body, std::span<const Action> actions, Device& device) {
+std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& device) {
   auto kernel = std::make_shared<Kernel>();
   kernel->estimate = estimate(body);
-  kernel->actions = to_string(actions);
+  kernel->actions = to_string(tuned.actions);
   if (flag(Flag::DEBUG) >= 3) std::fprintf(stderr, "actions: %s\n", kernel->actions.c_str());
-  UOp tuned = apply_all(body, actions);
-  if (!tuned) return {};
-  checked(tuned, Stage::Kernel, "optimize");
-  Program program = lower(tuned, device.target());
+  if (!tuned.body) return {};
+  checked(tuned.body, Stage::Kernel, "optimize");
+  Program program = lower(tuned.body, device.target());
   if (flag(Flag::DEBUG) >= 6) std::fprintf(stderr, "%s\n", print(program.linear).c_str());
   checked(program.linear, Stage::Program, "lower");
   if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
@@ -103,7 +102,7 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   CountedArena arena;
   UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
   if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
-  std::optional<std::vector<Action>> searched = searched_actions(body, device);
+  std::optional<Tuned> searched = searched_actions(body, device);
   return compiled(body, searched ? *searched : default_actions(body, device.target()), device);
 }
 
@@ -115,13 +114,8 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
   // Devices of one kind (CPU, CPU:1) share code; NULL and CPU share a target, but not code.
   const std::string kind = device.name().substr(0, device.name().find(':'));
   std::vector<Key> missing;
-  std::vector<size_t> from(bodies.size());           // the first step with the same body
-  std::vector<size_t> made_as(bodies.size(), SIZE_MAX);
-  std::unordered_map<const Node*, size_t> first;     // equal bodies are equal nodes
+  std::vector<size_t> made_as(bodies.size());
   for (size_t i = 0; i < bodies.size(); ++i) {
-    auto [it, fresh] = first.try_emplace(bodies[i].get(), i);
-    from[i] = it->second;
-    if (!fresh) continue;
     Key key{flatten_graph(bodies[i]), kind, code_flags_hash()};
     std::lock_guard lock(cache().mutex);
     auto hit = cache().kernels.find(key);
@@ -148,18 +142,16 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
   if (cache().kernels.size() + missing.size() > kMaxKernels) drop_older_half(cache().kernels);
   for (size_t m = 0; m < missing.size(); ++m)
     cache().kernels.try_emplace(std::move(missing[m]), made[m]);
-  for (size_t i = 0; i < bodies.size(); ++i) {
-    size_t source = from[i];
-    if (!out[source]) out[source] = made[made_as[source]];
-    out[i] = out[source];
-  }
+  for (size_t i = 0; i < bodies.size(); ++i)
+    if (!out[i]) out[i] = made[made_as[i]];
   return out;
 }
 
 std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
                                              Device& device) {
   CountedArena arena;
-  return compiled(unflatten_graph(body), actions, device);
+  const UOp kernel = unflatten_graph(body);
+  return compiled(kernel, {apply_all(kernel, actions), {actions.begin(), actions.end()}}, device);
 }
 
 std::vector<KnownKernel> known_kernels() {

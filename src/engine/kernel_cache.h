@@ -22,7 +22,7 @@ struct Kernel {
   Estimate estimate;
 };
 
-// Bodies in the current arena; results in the same order. Those not yet known are lowered and
+// Distinct bodies of one arena; results in the same order. Those not yet known are lowered and
 // compiled on all cores. A hit compares the whole body, not only its hash.
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
 // Code for the kernel with its loops chosen so; empty where an action is refused.

@@ -109,7 +109,7 @@ class KernelSearch {
   }
 
   void start() {
-    heuristic_.actions = choose_actions(body_, device_.target());
+    heuristic_.actions = choose_actions(body_, device_.target()).actions;
     heuristic_.kernel = compile_kernel(flat_, heuristic_.actions, device_);
     ensure(heuristic_.kernel != nullptr, "[search] the heuristic's own list is refused");
     measure(heuristic_);
@@ -169,10 +169,10 @@ class KernelSearch {
       Arena arena;
       ArenaScope scope(arena);
       UOp body = unflatten_graph(flat_);
-      out.actions = accepted(body, list);
-      UOp tuned = apply_all(body, out.actions);
-      if (!runs_on(tuned, target)) return {};
-      const Footprint size = footprint(tuned);
+      Tuned tuned = accepted(body, list);
+      out.actions = std::move(tuned.actions);
+      if (!runs_on(tuned.body, target)) return {};
+      const Footprint size = footprint(tuned.body);
       const int64_t registers = int64_t{target.vector_registers} * target.vector_bytes / 4;
       if (size.tile > 4 * registers || size.scratch_bytes > target.cache_bytes) return {};
       if (size.steps > kMoreSteps * footprint(body).steps) return {};

@@ -127,7 +127,7 @@ void remember_searched(const std::string& kernel, const std::string& device, con
   append_to_file(line_of({kernel, device}, found));
 }
 
-std::optional<std::vector<Action>> searched_actions(UOp body, Device& device) {
+std::optional<Tuned> searched_actions(UOp body, Device& device) {
   if (flag(Flag::NOOPT) || flag(Flag::DRAW) || !device.holds_data()) return std::nullopt;
   {
     Table& t = table();
@@ -137,9 +137,9 @@ std::optional<std::vector<Action>> searched_actions(UOp body, Device& device) {
   }
   const std::optional<Found> found = find_searched(kernel_key(body), device_key(device));
   if (!found) return std::nullopt;
-  std::vector<Action> actions = parse_actions(found->actions);
-  if (!apply_all(body, actions)) return std::nullopt;
-  return actions;
+  Tuned tuned{{}, parse_actions(found->actions)};
+  tuned.body = apply_all(body, tuned.actions);
+  return tuned.body ? std::optional(tuned) : std::nullopt;
 }
 
 void reload_searched() {

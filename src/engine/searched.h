@@ -26,7 +26,7 @@ std::optional<Found> find_searched(const std::string& kernel, const std::string&
 void remember_searched(const std::string& kernel, const std::string& device, const Found& found);
 
 // The list remembered for this kernel where the flags let one choose and the kernel takes it.
-std::optional<std::vector<Action>> searched_actions(UOp body, Device& device);
+std::optional<Tuned> searched_actions(UOp body, Device& device);
 
 // Forgets what is in memory; the next call reads the file again.
 void reload_searched();

@@ -12,7 +12,7 @@
 namespace mote {
 
 const ActionRow action_rows[] = {
-#define ACTION(kind, text, operands, apply) {text, operands, apply},
+#define ACTION(kind, text, operands) {#text, operands, apply_##text, propose_##text},
 #include "optimize/actions.def"
 #undef ACTION
 };
@@ -231,24 +231,24 @@ UOp quotient(UOp n, int64_t d) {
 
 }  // namespace
 
-UOp apply_split(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  UOp r = ranges.find(a.slot);
+UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refused) {
+  const int next_slot = Ranges(body).next_slot;
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
-  if (a.amount < 2) return refuse(refused, "a split by less than 2");
-  if ((a.role == Role::Loop || a.role == Role::Reduce) && a.role != role)
+  if (amount < 2) return refuse(refused, "a split by less than 2");
+  if ((of_inner == Role::Loop || of_inner == Role::Reduce) && of_inner != role)
     return refuse(refused, "the inner loop must have the role of the range");
-  if (a.role == Role::Unroll && role != Role::Reduce)
+  if (of_inner == Role::Unroll && role != Role::Reduce)
     return refuse(refused, "only reduces are unrolled");
-  if (ranges.next_slot >= kMostRanges) return refuse(refused, "too many ranges");
+  if (next_slot >= kMostRanges) return refuse(refused, "too many ranges");
   UOp n = r->src(0);
-  if (n->ranges && (n->is(Op::Where) || !divides(a.amount, n)))
+  if (n->ranges && (n->is(Op::Where) || !divides(amount, n)))
     return refuse(refused, "its extent depends on other loops");
-  bool exact = n->ranges || (is_const(n) && n->arg.i % a.amount == 0);
-  UOp outer_size = n->ranges ? quotient(n, a.amount) : simplify((n + (a.amount - 1)) / a.amount);
+  bool exact = n->ranges || (is_const(n) && n->arg.i % amount == 0);
+  UOp outer_size = n->ranges ? quotient(n, amount) : simplify((n + (amount - 1)) / amount);
   UOp outer = range(range_slot(r), outer_size, role);
-  UOp inner = range(ranges.next_slot, index(a.amount), a.role);
-  UOp value = outer * a.amount + inner;
+  UOp inner = range(next_slot, index(amount), of_inner);
+  UOp value = outer * amount + inner;
   UOp inside = exact ? UOp() : lt(value, n);
   std::vector<UOp> both;
   // A loop that is run once is none.
@@ -257,6 +257,29 @@ UOp apply_split(UOp body, const Action& a, const Ranges& ranges, std::string* re
   if (outer_size->is_const(1) && !exact) inside = lt(inner, n);
   both.push_back(inner);
   return simplify(RangeChange(r, value, both, inside).run(body));
+}
+
+UOp apply_split(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  return cut_range(body, ranges.find(a.slot), a.amount, a.role, refused);
+}
+
+void propose_split(const Site& site, std::vector<Action>& out) {
+  constexpr int64_t kMostOfTile = 32;
+  for (UOp r : site.ranges.all) {
+    if (!is_plain(r)) continue;
+    const int slot = range_slot(r);
+    const int64_t most = std::max<int64_t>(r->src(0)->hi, 2);
+    auto add = [&](int64_t amount) {
+      out.push_back({Action::Split, slot, amount, range_role(r)});
+      if (amount > kMostOfTile) return;
+      out.push_back({Action::Split, slot, amount, Role::Upcast});
+      if (range_role(r) == Role::Reduce) out.push_back({Action::Split, slot, amount, Role::Unroll});
+      if (amount <= site.target.vector_bytes)
+        out.push_back({Action::Split, slot, amount, Role::Vector});
+    };
+    for_cuts(most, add);
+    if (most > 2 && std::ranges::find(kCuts, most) == std::end(kCuts)) add(most);
+  }
 }
 
 static int divisions(UOp body) {
@@ -287,6 +310,13 @@ UOp apply_merge(UOp body, const Action& action, const Ranges& ranges, std::strin
   return next;
 }
 
+void propose_merge(const Site& site, std::vector<Action>& out) {
+  for (UOp a : site.ranges.all)
+    for (UOp b : site.ranges.all)
+      if (a != b && range_role(a) == range_role(b) && is_plain(a))
+        out.push_back({Action::Merge, range_slot(a), range_slot(b)});
+}
+
 // The nest is in the order of slots, so ordering ranges is giving their slots out anew.
 UOp apply_order(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   std::vector<int> slots{a.slot};
@@ -314,6 +344,13 @@ UOp apply_order(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return simplify(substitute(body, map));
 }
 
+void propose_order(const Site& site, std::vector<Action>& out) {
+  for (UOp a : site.ranges.all)
+    for (UOp b : site.ranges.all)
+      if (range_slot(a) < range_slot(b) && !is_tile(range_role(a)) && !is_tile(range_role(b)))
+        out.push_back({Action::Order, range_slot(b), 0, Role::Loop, {range_slot(a)}});
+}
+
 UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
@@ -331,12 +368,20 @@ UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* r
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
+void propose_global(const Site& site, std::vector<Action>& out) {
+  for (UOp r : site.of_role(Role::Loop)) out.push_back({Action::Global, range_slot(r)});
+}
+
 UOp apply_accumulate(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
   UOp b = range(range_slot(r), r->src(0), Role::Accumulate);
   return RangeChange(r, b, {b}, {}).run(body);
+}
+
+void propose_accumulate(const Site& site, std::vector<Action>& out) {
+  for (UOp r : site.of_role(Role::Reduce)) out.push_back({Action::Accumulate, range_slot(r)});
 }
 
 // What a range runs over, and with it all in its loop, needs no more than the loops outside.
@@ -364,6 +409,10 @@ UOp apply_skip(UOp body, const Action& a, const Ranges& ranges, std::string* ref
   return simplify(substitute(body, map));
 }
 
+void propose_skip(const Site& site, std::vector<Action>& out) {
+  for (UOp r : site.of_role(Role::Reduce)) out.push_back({Action::Skip, range_slot(r)});
+}
+
 UOp apply_divide(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   UOp r = ranges.find(a.slot);
   UOp fold = only_reduce(body, r, refused);
@@ -372,6 +421,11 @@ UOp apply_divide(UOp body, const Action& a, const Ranges& ranges, std::string* r
   if (!divided) return refuse(refused, "no sum of products with a row divided by its sum");
   std::pair<UOp, UOp> map[] = {{fold, divided}};
   return simplify(substitute(body, map));
+}
+
+void propose_divide(const Site& site, std::vector<Action>& out) {
+  if (!site.stages) return;
+  for (UOp r : site.of_role(Role::Reduce)) out.push_back({Action::Divide, range_slot(r)});
 }
 
 UOp apply_stream(UOp body, const Action& a, const Ranges&, std::string* refused) {
@@ -385,6 +439,10 @@ UOp apply_stream(UOp body, const Action& a, const Ranges&, std::string* refused)
   }
   if (map.empty()) return refuse(refused, text("nothing is stored to ", a.slot));
   return substitute(body, map);
+}
+
+void propose_stream(const Site& site, std::vector<Action>& out) {
+  for (int memory : site.stored) out.push_back({Action::Stream, memory});
 }
 
 UOp apply(UOp body, const Action& a, std::string* refused) {

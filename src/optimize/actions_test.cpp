@@ -224,7 +224,7 @@ TEST_SUITE("actions") {
         parse_actions("split 0 4 upcast; split 1 8 vector; stage 1 2 3; split 2 4 reduce");
     std::vector<std::string> near;
     for (const auto& n : neighbours(body, list, Target{}))
-      near.push_back(to_string(accepted(body, n)));
+      near.push_back(to_string(accepted(body, n).actions));
     auto has = [&](const char* wanted) { return std::ranges::count(near, wanted) > 0; };
     CHECK(has("split 0 6 upcast; split 1 8 vector; stage 1 2 3; split 2 4 reduce"));
     CHECK(has("split 1 8 vector; split 2 4 reduce"));  // the stage was over the cut's tile

@@ -49,20 +49,50 @@ enum Operands : uint16_t {
   Joins = 256,       // of which some may be joined
 };
 
+// A kernel whose next action is to be found.
+struct Site {
+  UOp body;
+  const Target& target;
+  Ranges ranges;             // by slot
+  std::vector<UOp> places;   // in Params, of reads and stores
+  std::vector<int> stored;   // Params
+  UOp sum;                   // some reduce
+  bool stages = false;       // something is staged
+  Site(UOp kernel, const Target& on);
+  std::vector<UOp> of_role(Role role) const;
+};
+
+// Sizes worth trying for what is cut.
+inline constexpr int64_t kCuts[] = {2,  3,  4,  5,  6,  7,   8,   10,  12,  14,  16, 20,
+                             24, 28, 32, 48, 64, 96,  128, 192, 256, 384, 512};
+void for_cuts(int64_t most, auto f) {
+  for (int64_t amount : kCuts)
+    if (amount <= most) f(amount);
+}
+inline bool is_plain(UOp r) {
+  return range_role(r) == Role::Loop || range_role(r) == Role::Reduce;
+}
+inline int param_of(UOp place) { return static_cast<int>(place->src(0)->ints(0)); }
+
 struct ActionRow {
   const char* text;
   uint16_t operands;
   UOp (*apply)(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+  void (*propose)(const Site& site, std::vector<Action>& out);
   bool has(int some) const { return operands & some; }
 };
 extern const ActionRow action_rows[Action::kKinds];
 inline const ActionRow& row(Action::Kind kind) { return action_rows[kind]; }
 
 // Of actions of a range it is known that there is one.
-#define ACTION(kind, text, operands, apply) \
-  UOp apply(UOp body, const Action& a, const Ranges& ranges, std::string* refused);
+#define ACTION(kind, text, operands)                                                       \
+  UOp apply_##text(UOp body, const Action& a, const Ranges& ranges, std::string* refused); \
+  void propose_##text(const Site& site, std::vector<Action>& out);
 #include "optimize/actions.def"
 #undef ACTION
+
+// The range as outer*amount + inner, inner of this role in the next slot; empty: refused.
+UOp cut_range(UOp body, UOp range, int64_t amount, Role inner, std::string* refused);
 
 // What is read from a Param in dependence on all of these slots; none: refused.
 std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused);

@@ -88,4 +88,9 @@ UOp apply_bound(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return Bounder(body, row).run(refused);
 }
 
+void propose_bound(const Site& site, std::vector<Action>& out) {
+  if (!site.stages) return;
+  for (UOp r : site.of_role(Role::Loop)) out.push_back({Action::Bound, range_slot(r)});
+}
+
 }  // namespace mote

@@ -161,6 +161,18 @@ UOp apply_fetch(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return with_effect(body, make(Op::End, DType::none, end));
 }
 
+// In the outputs' nest, and in that of each fold.
+void propose_fetch(const Site& site, std::vector<Action>& out) {
+  for (UOp place : site.places)
+    for (UOp r : open_ranges(place)) {
+      if (is_tile(range_role(r)) || range_role(r) == Role::Reduce) continue;
+      out.push_back({Action::Fetch, param_of(place), range_slot(r)});
+      for (UOp k : site.of_role(Role::Reduce))
+        out.push_back(
+            {Action::Fetch, param_of(place), range_slot(r), Role::Loop, {range_slot(k)}});
+    }
+}
+
 UOp apply_ahead(UOp body, const Action& a, const Ranges&, std::string* refused) {
   UOp read = only_read(body, a.slot, 0, refused);
   if (!read) return {};
@@ -183,6 +195,10 @@ UOp apply_ahead(UOp body, const Action& a, const Ranges&, std::string* refused) 
   UOp at = make(Op::Index, read->dtype, {read->src(0), simplify(place + a.amount / element)});
   around.insert(around.begin(), make(Op::Fetch, DType::none, {at}, Arg::of(int64_t{1})));
   return with_effect(body, make(Op::End, DType::none, around));
+}
+
+void propose_ahead(const Site& site, std::vector<Action>& out) {
+  for (UOp place : site.places) out.push_back({Action::Ahead, param_of(place), 4096});
 }
 
 }  // namespace mote

@@ -110,7 +110,7 @@ std::vector<int64_t> places(UOp position) {
 }
 
 std::string last_action(UOp body, const Target& target) {
-  return to_string(choose_actions(body, target).back());
+  return to_string(choose_actions(body, target).actions.back());
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     Target target = described();
     auto streams = [&](UOp body) {
-      const std::vector<Action> list = choose_actions(body, target);
+      const std::vector<Action> list = choose_actions(body, target).actions;
       return std::ranges::count(list, Action::Stream, &Action::kind) == 1;
     };
     CHECK(streams(scaled(2048, 8192)));

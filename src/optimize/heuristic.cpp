@@ -16,7 +16,7 @@ class Chooser : Sketch {
  public:
   Chooser(UOp kernel, const Target& on) : Sketch(kernel, on) {}
 
-  std::vector<Action> run() {
+  Tuned run() {
     merge_ranges();
     stage_rows();
     find_nests();
@@ -31,7 +31,7 @@ class Chooser : Sketch {
     for (const Action& a : last) act(a);
     fetch_rows(*this);
     ask_ahead();
-    return std::move(actions);
+    return {body, std::move(actions)};
   }
 
  private:
@@ -556,7 +556,7 @@ class Chooser : Sketch {
 
 }  // namespace
 
-std::vector<Action> choose_actions(UOp body, const Target& target) {
+Tuned choose_actions(UOp body, const Target& target) {
   return Chooser(body, target).run();
 }
 

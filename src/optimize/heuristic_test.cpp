@@ -44,7 +44,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     Target target;
     target.vector_bytes = 32;
-    CHECK(to_string(choose_actions(row_sums_added(), target)) ==
+    CHECK(to_string(choose_actions(row_sums_added(), target).actions) ==
           "split 1 8 vector; split 2 8 vector; split 2 4 upcast");
   }
 
@@ -61,7 +61,7 @@ TEST_SUITE("actions") {
     UOp body = kernel(at(param(0, DType::f32, 7 * length), i * length + j),
                       binary(Op::Div, at(a, i * length + j), sum), {i, j});
     for (target.threads = 1; target.threads <= 32; target.threads *= 2) {
-      const std::string chosen = to_string(choose_actions(body, target));
+      const std::string chosen = to_string(choose_actions(body, target).actions);
       CHECK(chosen.find("global 1") == std::string::npos);
       CHECK((chosen.find("global 0") != std::string::npos) ==
             (target.threads > 1 && target.threads <= 7));
@@ -83,9 +83,9 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     UOp body = large_fold(Op::Max, false, 2005);
     Target target = avx512();
-    CHECK(to_string(choose_actions(body, target)).find("split 0 2 upcast") != std::string::npos);
+    CHECK(to_string(choose_actions(body, target).actions).find("split 0 2 upcast") != std::string::npos);
     target.vector_registers = 8;
-    CHECK(to_string(choose_actions(body, target)).find("upcast") == std::string::npos);
+    CHECK(to_string(choose_actions(body, target).actions).find("upcast") == std::string::npos);
   }
 
   TEST_CASE("large matrices are read in streams that lie far apart") {
@@ -94,16 +94,16 @@ TEST_SUITE("actions") {
     Target target;
     target.vector_bytes = 64;
     target.vector_registers = 32;
-    CHECK(to_string(choose_actions(large_fold(Op::Add, true), target)) ==
+    CHECK(to_string(choose_actions(large_fold(Op::Add, true), target).actions) ==
           "split 1 16 vector; split 0 512 loop; split 0 4 upcast");
     CHECK(
-        to_string(choose_actions(large_fold(Op::Add, false), target)) ==
+        to_string(choose_actions(large_fold(Op::Add, false), target).actions) ==
         "split 0 16 vector; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; accumulate 4; "
         "order 4 0");
     // One part for each thread: rows stay long.
     target.threads = 2;
     CHECK(
-        to_string(choose_actions(large_fold(Op::Add, false), target)) ==
+        to_string(choose_actions(large_fold(Op::Add, false), target).actions) ==
         "split 0 16 vector; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; accumulate 4; "
         "order 4 0; split 4 16 loop; order 4 6; global 4");
   }
@@ -127,16 +127,16 @@ TEST_SUITE("actions") {
     Target target = avx512();
     target.l2_bytes = 1 << 20;
     const std::string tile = "split 1 4 upcast; split 2 16 vector; split 2 4 upcast";
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile);
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile);
     // Too much to be read again for every few rows.
     target.l2_bytes = 64 << 10;
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)).find("order 0 2 1") !=
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions).find("order 0 2 1") !=
           std::string::npos);
     // What comes from afar is asked for ahead.
     target.l2_bytes = 256 << 10;
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) == tile + "; fetch 2 0");
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile + "; fetch 2 0");
     target.threads = 2;
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target)) ==
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) ==
           tile + "; global 0; fetch 2 0");
   }
 
@@ -185,10 +185,10 @@ TEST_SUITE("actions") {
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
     const std::string lane = "order 3 2; split 1 16 vector", upcast = "; split 1 8 upcast",
                       block = "; split 2 4 unroll; accumulate 3; order 3 1";
-    CHECK(to_string(choose_actions(body, target)) == lane + upcast + block);
+    CHECK(to_string(choose_actions(body, target).actions) == lane + upcast + block);
     // A line of each row in turn.
     target.threads = 2;
-    CHECK(to_string(choose_actions(body, target)) == lane + block + "; global 0");
+    CHECK(to_string(choose_actions(body, target).actions) == lane + block + "; global 0");
   }
 
   TEST_CASE("sums of channels are folded as memory lies") {
@@ -203,7 +203,7 @@ TEST_SUITE("actions") {
       UOp from = near_first ? (image * 32 + c) * k + pixel : (c * n + image) * k + pixel;
       UOp sum = reduce_over(Op::Add, at(param(1, DType::f32, 32 * n * k), from), over);
       UOp body = kernel(at(param(0, DType::f32, 32), c), sum + sum, {c});
-      return to_string(choose_actions(body, target));
+      return to_string(choose_actions(body, target).actions);
     };
     const std::string inside = "split 2 16 vector; split 2 5 upcast; accumulate 1; order 1 ";
     CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3");
@@ -247,7 +247,7 @@ TEST_SUITE("actions") {
     for (int64_t megabytes : {1, 2, 4}) {
       target.l2_bytes = megabytes << 20;
       CAPTURE(megabytes);
-      CHECK(to_string(choose_actions(body, target)).find("accumulate") != std::string::npos);
+      CHECK(to_string(choose_actions(body, target).actions).find("accumulate") != std::string::npos);
     }
   }
 
@@ -271,7 +271,7 @@ TEST_SUITE("actions") {
     Target target = avx512();
     target.threads = 2;
     auto threaded = [&](int64_t m, int64_t n, int64_t k) {
-      const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target));
+      const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target).actions);
       return actions.substr(actions.rfind("global"));
     };
     CHECK(threaded(1000, 333, 777) == "global 0");  // 125 tiles of rows, 7 of columns
@@ -365,7 +365,7 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     const Target target = avx512();
     for (int64_t images : {16, 32, 64})  // fewer, as many and more than channels
-      CHECK(to_string(choose_actions(input_gradient(images), target)).find("stage 1 2+") !=
+      CHECK(to_string(choose_actions(input_gradient(images), target).actions).find("stage 1 2+") !=
             std::string::npos);
     const Program p = lower(optimize(input_gradient(64), target), target);
     int reduces = 0, gated = 0;

@@ -145,7 +145,7 @@ TEST_CASE("actions: sums that are rounded or made of parts are not accumulated i
     REQUIRE(accumulated);
     CHECK(runs_on(accumulated, target));
     CHECK(!runs_on(accumulated, without));
-    lower(apply_all(body, choose_actions(body, without)), without);
+    lower(apply_all(body, choose_actions(body, without).actions), without);
     for (uint64_t seed = 0; seed < 20; ++seed)
       lower(apply_all(body, draw_actions(body, without, seed, 8)), without);
   }

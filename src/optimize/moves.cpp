@@ -9,151 +9,24 @@
 
 namespace mote {
 
+Site::Site(UOp kernel, const Target& on) : body(kernel), target(on), ranges(kernel) {
+  std::ranges::sort(ranges.all, {}, range_slot);
+  for (UOp n : toposort(body)) {
+    if (n->is(Op::Reduce)) sum = n;
+    if (n->is(Op::Stage)) stages = true;
+    if (n->is(Op::Store)) stored.push_back(static_cast<int>(n->src(0)->src(0)->ints(0)));
+    if (n->is(Op::Index) && n->src(0)->is(Op::Param)) places.push_back(n);
+  }
+}
+
+std::vector<UOp> Site::of_role(Role role) const {
+  std::vector<UOp> found;
+  std::ranges::copy_if(ranges.all, std::back_inserter(found),
+                       [&](UOp r) { return range_role(r) == role; });
+  return found;
+}
+
 namespace {
-
-constexpr int64_t kCuts[] = {2,  3,  4,  5,  6,  7,   8,   10,  12,  14,  16, 20,
-                             24, 28, 32, 48, 64, 96,  128, 192, 256, 384, 512};
-constexpr int64_t kLargestTile = 32;
-constexpr int64_t kAhead = 4096;  // bytes
-
-bool is_plain(UOp r) { return range_role(r) == Role::Loop || range_role(r) == Role::Reduce; }
-
-class Candidates {
- public:
-  Candidates(UOp body, const Target& target) : body_(body), target_(target), ranges_(body) {
-    std::ranges::sort(ranges_.all, {}, range_slot);
-  }
-
-  std::vector<Action> run() {
-    for (UOp r : ranges_.all)
-      if (is_plain(r)) add_of(r);
-    for (UOp a : ranges_.all)
-      for (UOp b : ranges_.all)
-        if (range_slot(a) < range_slot(b)) add_of_pair(a, b);
-    add_of_memory();
-    add_of_stages();
-    return std::move(out_);
-  }
-
- private:
-  UOp body_;
-  const Target& target_;
-  Ranges ranges_;
-  std::vector<Action> out_;
-
-  void add_of(UOp r) {
-    const int slot = range_slot(r);
-    const bool reduces = range_role(r) == Role::Reduce;
-    const int64_t most = std::max<int64_t>(r->src(0)->hi, 2);
-    auto splits = [&](int64_t amount) {
-      out_.push_back({Action::Split, slot, amount, range_role(r)});
-      if (amount > kLargestTile) return;
-      out_.push_back({Action::Split, slot, amount, Role::Upcast});
-      if (reduces) out_.push_back({Action::Split, slot, amount, Role::Unroll});
-      if (amount <= target_.vector_bytes)
-        out_.push_back({Action::Split, slot, amount, Role::Vector});
-    };
-    for (int64_t amount : kCuts)
-      if (amount <= most) splits(amount);
-    if (most > 2 && std::ranges::find(kCuts, most) == std::end(kCuts)) splits(most);
-    if (!reduces) out_.push_back({Action::Global, slot});
-    if (reduces) out_.push_back({Action::Accumulate, slot});
-    if (reduces) out_.push_back({Action::Skip, slot});
-  }
-
-  void add_of_pair(UOp a, UOp b) {
-    if (range_role(a) == range_role(b) && is_plain(a)) {
-      out_.push_back({Action::Merge, range_slot(a), range_slot(b)});
-      out_.push_back({Action::Merge, range_slot(b), range_slot(a)});
-    }
-    if (!is_tile(range_role(a)) && !is_tile(range_role(b)))
-      out_.push_back({Action::Order, range_slot(b), 0, Role::Loop, {range_slot(a)}});
-  }
-
-  void add_of_stages() {
-    const std::vector<UOp> order = toposort(body_);
-    if (std::ranges::none_of(order, [](UOp n) { return n->is(Op::Stage); })) return;
-    for (UOp r : ranges_.all) {
-      const int slot = range_slot(r);
-      if (range_role(r) == Role::Reduce) out_.push_back({Action::Divide, slot});
-      if (range_role(r) != Role::Loop) continue;
-      out_.push_back({Action::Bound, slot});
-      for (int64_t amount : kCuts)
-        if (amount <= r->src(0)->hi) out_.push_back({Action::StageRows, slot, amount});
-    }
-  }
-
-  void add_of_memory() {
-    std::vector<int> params;
-    UOp sum;
-    for (UOp n : toposort(body_)) {
-      if (n->is(Op::Reduce)) sum = n;
-      if (n->is(Op::Store)) out_.push_back({Action::Stream, static_cast<int>(stored_to(n))});
-      if (!n->is(Op::Index) || !n->src(0)->is(Op::Param)) continue;
-      add_fetches(n);
-      add_stages(static_cast<int>(n->src(0)->ints(0)), n);
-    }
-    if (sum) add_stages(Action::kSum, sum);
-  }
-
-  // In the outputs' nest, and in that of each fold.
-  void add_fetches(UOp read) {
-    const int memory = static_cast<int>(read->src(0)->ints(0));
-    out_.push_back({Action::Ahead, memory, kAhead});
-    for (UOp r : open_ranges(read)) {
-      if (is_tile(range_role(r)) || range_role(r) == Role::Reduce) continue;
-      out_.push_back({Action::Fetch, memory, range_slot(r)});
-      for (UOp k : ranges_.all)
-        if (range_role(k) == Role::Reduce)
-          out_.push_back({Action::Fetch, memory, range_slot(r), Role::Loop, {range_slot(k)}});
-    }
-  }
-
-  static int64_t stored_to(UOp store) { return store->src(0)->src(0)->ints(0); }
-
-  // Over all tile ranges that the value depends on, and any of its loops: loops outside, tiles
-  // inside, and the other way round.
-  void add_stages(int slot, UOp value) {
-    constexpr size_t kMost = 5;
-    std::vector<UOp> loops;
-    std::vector<int> tiles;
-    for (UOp r : open_ranges(value)) {
-      if (is_tile(range_role(r))) tiles.push_back(range_slot(r));
-      else if (is_plain(r)) loops.push_back(r);
-    }
-    std::ranges::stable_sort(loops, {}, [](UOp r) { return range_role(r) == Role::Reduce; });
-    if (loops.size() > kMost) loops.erase(loops.begin(), loops.end() - kMost);
-    for (uint32_t chosen = 0; chosen < 1u << loops.size(); ++chosen) {
-      std::vector<int> over;
-      for (size_t i = 0; i < loops.size(); ++i)
-        if (chosen >> i & 1) over.push_back(range_slot(loops[i]));
-      over.insert(over.end(), tiles.begin(), tiles.end());
-      if (over.empty()) continue;
-      out_.push_back({Action::Stage, slot, 0, Role::Loop, over});
-      if (over.size() < 2) continue;
-      std::ranges::reverse(over);
-      out_.push_back({Action::Stage, slot, 0, Role::Loop, over});
-    }
-    for (UOp a : loops)
-      for (UOp b : loops)
-        if (a != b && slot != Action::kSum) add_joined(slot, loops, tiles, {a, b});
-  }
-
-  // The same of all loops, with two as one axis; and of these two alone.
-  void add_joined(int slot, std::span<const UOp> loops, std::span<const int> tiles,
-                  std::pair<UOp, UOp> pair) {
-    const int joined[] = {range_slot(pair.first), ~range_slot(pair.second)};
-    std::vector<int> over;
-    for (UOp r : loops)
-      if (r != pair.first && r != pair.second) over.push_back(range_slot(r));
-    for (bool whole : {true, false}) {
-      if (!whole) over.clear();
-      over.insert(over.end(), std::begin(joined), std::end(joined));
-      over.insert(over.end(), tiles.begin(), tiles.end());
-      out_.push_back({Action::Stage, slot, 0, Role::Loop, over});
-    }
-  }
-};
 
 class Neighbours {
  public:
@@ -244,19 +117,22 @@ std::vector<std::vector<Action>> neighbours(UOp body, std::span<const Action> li
   return Neighbours(body, list, target).run();
 }
 
-std::vector<Action> accepted(UOp body, std::span<const Action> list) {
-  std::vector<Action> out;
+Tuned accepted(UOp body, std::span<const Action> list) {
+  Tuned out{body, {}};
   for (const Action& a : list) {
-    UOp next = apply(body, a);
+    UOp next = apply(out.body, a);
     if (!next) continue;
-    body = next;
-    out.push_back(a);
+    out.body = next;
+    out.actions.push_back(a);
   }
   return out;
 }
 
 std::vector<Action> candidate_actions(UOp body, const Target& target) {
-  return Candidates(body, target).run();
+  const Site site(body, target);
+  std::vector<Action> out;
+  for (const ActionRow& row : action_rows) row.propose(site, out);
+  return out;
 }
 
 namespace {
@@ -324,7 +200,9 @@ Footprint footprint(UOp body) {
   const std::vector<UOp> order = toposort(body);
   for (UOp n : order) {
     if (n->is(Op::Range) && is_tile(range_role(n))) sizes[range_slot(n)] = n->src(0)->hi;
-    if (n->is(Op::Stage)) out.scratch_bytes += n->ints(1) * size_of(n->dtype);
+    if (!n->is(Op::Stage)) continue;
+    ++out.stages;
+    out.scratch_bytes += n->ints(1) * size_of(n->dtype);
   }
   for (UOp n : order) {
     int64_t elements = 1;
@@ -340,25 +218,24 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
   constexpr int kTries = 12;
   constexpr int64_t kMostTile = 64, kMostScratch = 1 << 22;
   constexpr int kMostStages = 3;  // each may fill those inside it again and again
-  const double most_steps = 2e5 + 8 * footprint(body).steps;
+  const Footprint given = footprint(body);
+  const double most_steps = 2e5 + 8 * given.steps;
   Random random(seed, body->hash);
   std::vector<Action> out;
-  int stages = 0;
   for (int tries = 0; static_cast<int>(out.size()) < most && tries < kTries * most; ++tries) {
     // A kind first: most candidates are splits.
-    std::vector<Action> all = candidate_actions(body, target);
+    std::vector<Action> all;
     const auto kind = static_cast<Action::Kind>(random.below(Action::kKinds));
-    std::erase_if(all, [&](const Action& a) { return a.kind != kind; });
+    row(kind).propose(Site(body, target), all);
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];
     UOp next = apply(body, a);
     if (!next || !runs_on(next, target)) continue;
-    if (kind == Action::Stage && stages == kMostStages) continue;
     const Footprint size = footprint(next);
+    if (size.stages > given.stages + kMostStages) continue;
     if (size.tile > kMostTile || size.scratch_bytes > kMostScratch || size.steps > most_steps)
       continue;
     body = next;
-    stages += kind == Action::Stage;
     out.push_back(std::move(a));
   }
   return out;

@@ -12,11 +12,12 @@ std::vector<Action> candidate_actions(UOp body, const Target& target);
 // end. They may hold actions that are refused: accepted() leaves those out.
 std::vector<std::vector<Action>> neighbours(UOp body, std::span<const Action> list,
                                             const Target& target);
-std::vector<Action> accepted(UOp body, std::span<const Action> list);
+Tuned accepted(UOp body, std::span<const Action> list);
 
 // What a kernel asks of the machine: tiles become instructions one by one.
 struct Footprint {
   int64_t tile = 1;           // elements of the largest tile
+  int stages = 0;
   int64_t scratch_bytes = 0;  // of all stages
   double steps = 0;           // positions of all loops that are run through, stages filled again
 };

@@ -11,17 +11,15 @@ UOp apply_all(UOp body, std::span<const Action> list, std::string* refused) {
   return body;
 }
 
-std::vector<Action> default_actions(UOp body, const Target& target) {
+Tuned default_actions(UOp body, const Target& target) {
   constexpr int64_t kMostDrawn = 16;
-  if (flag(Flag::NOOPT)) return {};
-  if (const int64_t draw = flag(Flag::DRAW))
-    return draw_actions(body, target, static_cast<uint64_t>(draw / kMostDrawn),
-                        static_cast<int>(draw % kMostDrawn));
+  if (flag(Flag::NOOPT)) return {body, {}};
+  if (const int64_t draw = flag(Flag::DRAW)) {
+    std::vector<Action> drawn = draw_actions(body, target, static_cast<uint64_t>(draw / kMostDrawn),
+                                             static_cast<int>(draw % kMostDrawn));
+    return {apply_all(body, drawn), std::move(drawn)};
+  }
   return choose_actions(body, target);
-}
-
-UOp optimize(UOp body, const Target& target) {
-  return apply_all(body, default_actions(body, target));
 }
 
 }  // namespace mote

@@ -45,7 +45,7 @@ namespace mote {
 
 struct Action {
   enum Kind : uint8_t {
-#define ACTION(kind, text, operands, apply) kind,
+#define ACTION(kind, text, operands) kind,
 #include "optimize/actions.def"
 #undef ACTION
   } kind = Split;
@@ -70,12 +70,17 @@ UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
 // kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
 // could wait in memory between its rounds; the factors of a product are all there at once.
 bool runs_on(UOp body, const Target& target);
+// A kernel with its loops chosen, and the actions that made it so. No body: one was refused.
+struct Tuned {
+  UOp body;
+  std::vector<Action> actions;
+};
 // What the heuristic wants for this kernel on this target.
-std::vector<Action> choose_actions(UOp body, const Target& target);
+Tuned choose_actions(UOp body, const Target& target);
+// The same, or as the flags say: none (NOOPT) or random ones (DRAW).
+Tuned default_actions(UOp body, const Target& target);
 // All of them in order; empty where one is refused.
 UOp apply_all(UOp body, std::span<const Action> list, std::string* refused = nullptr);
-// What the heuristic wants, or as the flags say: none (NOOPT) or random ones (DRAW).
-std::vector<Action> default_actions(UOp body, const Target& target);
-UOp optimize(UOp body, const Target& target);  // by default_actions
+inline UOp optimize(UOp body, const Target& target) { return default_actions(body, target).body; }
 
 }  // namespace mote

@@ -234,4 +234,56 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   return with_stage(body, staged, axes, size, ranges.next_slot);
 }
 
+namespace {
+
+// The same of all loops, with two as one axis; and of these two alone.
+void add_joined(int slot, std::span<const UOp> loops, std::span<const int> tiles,
+                std::pair<UOp, UOp> pair, std::vector<Action>& out) {
+  const int joined[] = {range_slot(pair.first), ~range_slot(pair.second)};
+  std::vector<int> over;
+  for (UOp r : loops)
+    if (r != pair.first && r != pair.second) over.push_back(range_slot(r));
+  for (bool whole : {true, false}) {
+    if (!whole) over.clear();
+    over.insert(over.end(), std::begin(joined), std::end(joined));
+    over.insert(over.end(), tiles.begin(), tiles.end());
+    out.push_back({Action::Stage, slot, 0, Role::Loop, over});
+  }
+}
+
+// Over all tile ranges that the value depends on, and any of its loops: loops outside, tiles
+// inside, and the other way round.
+void add_stages(int slot, UOp value, std::vector<Action>& out) {
+  constexpr size_t kMost = 5;
+  std::vector<UOp> loops;
+  std::vector<int> tiles;
+  for (UOp r : open_ranges(value)) {
+    if (is_tile(range_role(r))) tiles.push_back(range_slot(r));
+    else if (is_plain(r)) loops.push_back(r);
+  }
+  std::ranges::stable_sort(loops, {}, [](UOp r) { return range_role(r) == Role::Reduce; });
+  if (loops.size() > kMost) loops.erase(loops.begin(), loops.end() - kMost);
+  for (uint32_t chosen = 0; chosen < 1u << loops.size(); ++chosen) {
+    std::vector<int> over;
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (chosen >> i & 1) over.push_back(range_slot(loops[i]));
+    over.insert(over.end(), tiles.begin(), tiles.end());
+    if (over.empty()) continue;
+    out.push_back({Action::Stage, slot, 0, Role::Loop, over});
+    if (over.size() < 2) continue;
+    std::ranges::reverse(over);
+    out.push_back({Action::Stage, slot, 0, Role::Loop, over});
+  }
+  for (UOp a : loops)
+    for (UOp b : loops)
+      if (a != b && slot != Action::kSum) add_joined(slot, loops, tiles, {a, b}, out);
+}
+
+}  // namespace
+
+void propose_stage(const Site& site, std::vector<Action>& out) {
+  for (UOp place : site.places) add_stages(param_of(place), place, out);
+  if (site.sum) add_stages(Action::kSum, site.sum, out);
+}
+
 }  // namespace mote

@@ -198,11 +198,19 @@ UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::strin
     return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;
   body = separate_folds(body, next_slot);
-  UOp split = apply(body, {Action::Split, a.slot, a.amount, Role::Loop}, refused);
+  UOp split = cut_range(body, Ranges(body).find(a.slot), a.amount, Role::Loop, refused);
   if (!split) return {};
   UOp row = Ranges(split).find(next_slot);
   UOp wide = Widener(row, a.amount, next_slot + 1).run(split);
   return wide ? simplify(wide) : refuse(refused, "the longest row is not known");
+}
+
+void propose_stage_rows(const Site& site, std::vector<Action>& out) {
+  if (!site.stages) return;
+  for (UOp r : site.of_role(Role::Loop))
+    for_cuts(r->src(0)->hi, [&](int64_t amount) {
+      out.push_back({Action::StageRows, range_slot(r), amount});
+    });
 }
 
 }  // namespace mote
