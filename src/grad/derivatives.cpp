@@ -303,8 +303,6 @@ Ref div_row(UOp n, const Ref& g, uint32_t i) {
   return prim::neg(prim::mul(g, div(self(n), src(n, 1))));
 }
 
-Ref muladd_row(UOp n, const Ref& g, uint32_t i) { return i == 2 ? g : prim::mul(g, src(n, 1 - i)); }
-
 Ref pass_row(UOp, const Ref& g, uint32_t) { return g; }
 
 #define ROW(expression)                                                          \
@@ -326,12 +324,14 @@ Row row_of(Op op) {
   using namespace prim;
   switch (op) {
     case Op::Neg:        return ROW(neg(g));
-    case Op::Sqrt:       return ROW(div(g, add(self(n), self(n))));
+#define FLOAT_FUNCTION(op, arity, function, meaning, derivative) \
+    case Op::op: return ROW(derivative);
+#include "ir/float_functions.def"
+#undef FLOAT_FUNCTION
 #define CURVE(op, function, meaning, f32, f64, derivative) \
     case Op::op: return CURVE_ROW(derivative);
 #include "ir/curves.def"
 #undef CURVE
-    case Op::Trunc:      return ROW(full(dims(n), zero(g)));
     case Op::Cast:       return ROW(cast(g, n->src(0)->dtype));
     case Op::Add:        return pass_row;
     case Op::Mul:        return ROW(mul(g, src(n, 1 - i)));
@@ -339,7 +339,6 @@ Row row_of(Op op) {
     case Op::Max:
     case Op::Min:        return larger_row;
     case Op::Where:      return where_row;
-    case Op::MulAdd:     return muladd_row;
     case Op::Reduce:     return reduce_row;
     case Op::Reshape:    return reshape_row;
     case Op::Permute:    return permute_row;

@@ -63,6 +63,7 @@ UOp binary(Op op, UOp a, UOp b) {
   ensure(a->dtype == b->dtype, name(op), " of ", a->dtype, " and ", b->dtype);
   return make(op, has(op, Compares) ? DType::boolean : a->dtype, {a, b});
 }
+UOp mul_add(UOp a, UOp b, UOp c) { return make(Op::MulAdd, a->dtype, {a, b, c}); }
 UOp where(UOp c, UOp a, UOp b) {
   ensure(a->dtype == b->dtype, "Where of ", a->dtype, " and ", b->dtype);
   return make(Op::Where, a->dtype, {c, a, b});

@@ -26,6 +26,7 @@ UOp fold_identity(Op op, DType dtype);  // what folding nothing with an associat
 UOp unary(Op op, UOp a);
 UOp binary(Op op, UOp a, UOp b);  // same dtype; comparisons give bool
 UOp where(UOp c, UOp a, UOp b);
+UOp mul_add(UOp a, UOp b, UOp c);  // rounded once
 UOp where_rarely(UOp c, UOp a, UOp b);  // where c is hardly ever true: a is worth a branch
 UOp cast(UOp a, DType dtype);
 UOp lt(UOp a, UOp b);

@@ -109,27 +109,32 @@ static double float_min(double a, double b) {
   return float_less(b, a) ? b : a;
 }
 
+static double float_sqrt(DType, double a, double, double) { return std::sqrt(a); }
+static double float_trunc(DType, double a, double, double) { return std::trunc(a); }
+static double float_fma(DType dtype, double a, double b, double c) {
+  if (dtype != DType::f32) return std::fma(a, b, c);
+  return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+}
+
 // Ops that take and give floats, in double; the caller rounds. A double has more than twice the
 // bits of an f32, so one rounding of +, *, / and sqrt gives exactly the IEEE result of the narrow
 // type; fma needs its own type.
 static double eval_float(Op op, DType dtype, double a, double b, double c) {
   switch (op) {
     case Op::Neg: return -a;
-    case Op::Sqrt: return std::sqrt(a);
+#define FLOAT_FUNCTION(op, arity, function, meaning, derivative) \
+  case Op::op: return float_##function(dtype, a, b, c);
+#include "ir/float_functions.def"
+#undef FLOAT_FUNCTION
 #define CURVE(op, function, meaning, f32, f64, derivative) \
   case Op::op: return std::function(a);
 #include "ir/curves.def"
 #undef CURVE
-    case Op::Trunc: return std::trunc(a);
     case Op::Add: return a + b;
     case Op::Mul: return a * b;
     case Op::Div: return a / b;
     case Op::Max: return float_max(a, b);
     case Op::Min: return float_min(a, b);
-    case Op::MulAdd:
-      return dtype == DType::f32
-                 ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))
-                 : std::fma(a, b, c);
     default: ensure(false, "eval: ", name(op), " is no op of ", name(dtype));
   }
   return 0;

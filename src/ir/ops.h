@@ -21,7 +21,7 @@ static_assert(kOps <= 128, "an op set is two machine words");
 
 enum Trait : uint16_t {
   Leaf = 1, Movement = 2, Alu = 4, Commutes = 8, Assoc = 16, Compares = 32, Float = 64,
-  Integer = 128, Curve = 256, Folds = 512, Memory = 1024, Effect = 2048, Moves = 4096,
+  Integer = 128, Curve = 256, Folds = 512, Memory = 1024, Effect = 2048, Moves = 4096, OfU64 = 8192,
 };
 
 enum class ArgKind : uint8_t { Nil, Int, Value, Object, Handle };

@@ -157,7 +157,7 @@ MOTE_MADE_FIRST const SpecRule everywhere[] = {
      [](UOp u) { return u->src(0)->dtype == DType::boolean; }},
     {Op::Bitcast, "Bitcast keeps the size of an element",
      [](UOp u) { return size_of(u->dtype) == size_of(u->src(0)->dtype); }},
-    {Op::Threefry, "Threefry works on u64", [](UOp u) { return u->dtype == DType::u64; }},
+    {ops_with(OfU64), "an op of u64 takes and gives it", [](UOp u) { return u->dtype == DType::u64; }},
     {Op::Reduce, "Reduce folds values of its dtype with an associative op",
      [](UOp u) {
        return u->nsrc > 0 && !u->ints().empty() && folds(static_cast<Op>(u->ints(0))) &&

@@ -18,7 +18,7 @@ Real Real::of(DType type, const Target& target) {
 }
 
 UOp Real::mad(UOp a, UOp b, UOp c) const {
-  return fma ? make(Op::MulAdd, type, {a, b, c}) : a * b + c;
+  return fma ? mul_add(a, b, c) : a * b + c;
 }
 
 UOp Real::fused(UOp a, UOp b, UOp c) const {

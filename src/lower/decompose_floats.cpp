@@ -198,7 +198,7 @@ class FloatCarrier {
   // The product of two narrow floats is exact in f64, so only the sum rounds before the end.
   UOp mul_add(UOp n) const {
     UOp a = at(n->src(0)), b = at(n->src(1)), c = at(n->src(2));
-    if (!target_.has(DType::f64)) return rounded(make(Op::MulAdd, DType::f32, {a, b, c}), n->dtype);
+    if (!target_.has(DType::f64)) return rounded(mote::mul_add(a, b, c), n->dtype);
     auto wide = [](UOp x) { return cast(x, DType::f64); };
     return rounded(narrow_to_odd(wide(a) * wide(b) + wide(c)), n->dtype);
   }

@@ -46,7 +46,7 @@ UOp fuse_products(UOp body, const Target& target) {
     const Product p = fusion.product(n->src(0), now), q = fusion.product(n->src(1), now);
     if (!p.a == !q.a) return UOp();
     const Product& one = p.a ? p : q;
-    return make(Op::MulAdd, n->dtype, {one.a, one.b, UOp(now.src[p.a ? 1 : 0])});
+    return mul_add(one.a, one.b, now.src[p.a ? 1 : 0]);
   });
 }
 

@@ -359,7 +359,7 @@ class Linearizer {
   UOp step(Op op, UOp before, UOp value) const {
     if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
       return binary(op, before, value);
-    return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), before});
+    return mul_add(value->src(0), value->src(1), before);
   }
 
   // A Reduce without loops of its own: what is in memory, and the tile folded.

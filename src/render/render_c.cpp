@@ -146,9 +146,10 @@ class CWriter : public Writer {
   Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) override {
     const Value& a = src[0];
     switch (op) {
-      case Op::Sqrt: return each(dtype, "__builtin_sqrt", src);
-      case Op::Trunc: return each(dtype, "__builtin_trunc", src);
-      case Op::MulAdd: return each(dtype, "__builtin_fma", src);
+#define FLOAT_FUNCTION(op, arity, function, meaning, derivative) \
+  case Op::op: return each(dtype, "__builtin_" #function, src);
+#include "ir/float_functions.def"
+#undef FLOAT_FUNCTION
       case Op::Cast: return cast(a, dtype);
       case Op::Bitcast: return bitcast(a, dtype);
       case Op::Where: return select(src[0], src[1], src[2]);

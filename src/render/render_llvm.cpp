@@ -155,9 +155,10 @@ class LlvmWriter : public Writer {
         if (is_float(dtype)) return define(dtype, a.lanes, "fneg ", typed(a));
         return define(dtype, a.lanes, "sub ", type(a), " ",
                       literal(scalar(dtype, int64_t{0}), a.lanes).text, ", ", a.text);
-      case Op::Sqrt: return call("llvm.sqrt", src);
-      case Op::Trunc: return call("llvm.trunc", src);
-      case Op::MulAdd: return call("llvm.fma", src);
+#define FLOAT_FUNCTION(op, arity, function, meaning, derivative) \
+  case Op::op: return call("llvm." #function, src);
+#include "ir/float_functions.def"
+#undef FLOAT_FUNCTION
       case Op::Cast: return cast(a, dtype);
       case Op::Bitcast: return bitcast(a, dtype);
       case Op::Where: return select(src[0], src[1], src[2]);

@@ -108,7 +108,7 @@ std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
         continue;
       }
       if (op == Op::FloorDiv || op == Op::FloorMod) set[static_cast<size_t>(at)] &= kIndexType;
-      if (op == Op::Threefry) set[static_cast<size_t>(at)] &= dtypes({DType::u64});
+      if (has(op, OfU64)) set[static_cast<size_t>(at)] &= dtypes({DType::u64});
       if (has(op, Float)) set[static_cast<size_t>(at)] &= kFloatTypes;
       if (has(op, Integer)) set[static_cast<size_t>(at)] &= ~kFloatTypes;
       changed |= agree(first, second);

@@ -111,8 +111,12 @@ template <class T>
 bool run_float(const Loop& l) {
   switch (l.op) {
     case Op::Neg: return l.one<T>([](T a) { return -a; });
-    case Op::Sqrt: return l.one<T>([](T a) { return std::sqrt(a); });
-    case Op::Trunc: return l.one<T>([](T a) { return std::trunc(a); });
+#define FLOAT_FUNCTION(op, arity, function, meaning, derivative)                                \
+  case Op::op:                                                                                  \
+    if constexpr (arity == 1) return l.one<T>([](auto... a) { return std::function(a...); });   \
+    return false;
+#include "ir/float_functions.def"
+#undef FLOAT_FUNCTION
     case Op::Add: return l.two<T>([](T a, T b) { return a + b; });
     case Op::Mul: return l.two<T>([](T a, T b) { return a * b; });
     case Op::Div: return l.two<T>([](T a, T b) { return a / b; });
