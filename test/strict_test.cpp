@@ -90,16 +90,19 @@ Tensor hidden_infinity(const std::string& d) {
 const Case freedoms[] = {
     {"Reassociate", [](auto& d) { return values({64, 1000}, d).sum(1); }},
     {"Contract",
-     [](auto& d) { return values({999}, d, 1) * values({999}, d, 2) + values({999}, d, 3); }},
+     [](auto& d) { return values({1024}, d, 1) * values({1024}, d, 2) + values({1024}, d, 3); }},
     {"Multiply", [](auto& d) { return values({7, 1}, d).expand({7, 1001}).sum(1); }},
     {"KeepTerm", [](auto& d) { return (-zeros_on({9}, d))[values({4}, d).to(int32) * 0]; }},
     {"DivideOnce", divided_weights},
     {"SkipHidden", hidden_infinity},
     {"EitherZero",
      [](auto& d) {
-       const Tensor zero = zeros_on({32}, d), minus = (-zero).realize();
-       return stack({maximum(zero, minus), maximum(minus, zero), minimum(zero, minus),
-                     minimum(minus, zero)});
+       // Both orders of the two, in whichever order the compiler takes the operands.
+       const std::vector<float> zero(16, 0.0f), minus(16, -0.0f);
+       const Options on{.device = d};
+       const Tensor plus = from_data(zero, {16}, on), negative = from_data(minus, {16}, on);
+       const Tensor x = stack({plus, negative}).realize(), y = stack({negative, plus}).realize();
+       return stack({maximum(x, y), minimum(x, y)});
      }},
 };
 // clang-format on
