@@ -65,7 +65,7 @@ TEST_CASE("spec: what a tensor graph may not hold") {
       {"%2 = Sqrt i32 1:i32", "an op of floats takes floats"},
       {"%2 = And f32 %1 %1", "an op of integers takes integers or bools"},
       {"%2 = Bitcast f64 %1", "Bitcast keeps the size of an element"},
-      {"%2 = Threefry u32 1:u32 1:u32", "Threefry works on u64"},
+      {"%2 = Threefry u32 1:u32 1:u32", "an op of u64 takes and gives it"},
       {"%2 = Load f32 %1", "this op does not belong here"},
       {"%2 = Store void %1 1:i32",
        "Store writes a value of the same dtype and shape to a view of a buffer's version"},
