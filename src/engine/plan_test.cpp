@@ -140,6 +140,15 @@ TEST_SUITE("plan") {
     CHECK(place(0, 0) != place(2, 0));  // t and u
     CHECK(place(0, 0) != place(4, 0));  // t and v, though t is read before v is made
     CHECK(place(2, 0) == place(4, 0));  // u and v
+
+    // Each round writes a slice of w that later ones may read.
+    const UOp w = param(4, DType::u8, 4 * 64, Space::Local, 1);
+    const UOp slice = make(Op::Index, DType::u8, {w, loop * 64});
+    const UOp sliced = plan_memory(
+        linear(std::vector{loop, step(slice, x), step(x, slice), step(v, x), step(x, v), end}));
+    const int64_t at_w = UOp(places_of(sliced->src(1))[0])->src(1)->lo,
+                  at_v = UOp(places_of(sliced->src(3))[0])->src(1)->lo;
+    CHECK((at_v >= at_w + 4 * 64 || at_w >= at_v + 64));
   }
 
   TEST_CASE("each kernel is made for the target of its own device") {

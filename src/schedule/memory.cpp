@@ -112,11 +112,12 @@ class Lives {
     }
   }
 
-  // A slice may be anywhere.
+  // Of a slice, which may be anywhere, nothing is known to be written.
   Stay written(UOp step, uint32_t p, int at) {
     const UOp place = places_of(step)[p], memory = memory_of(place);
+    if (place->is(Op::Index)) return {at, at, 0, 0};
     Elements e{0, count_of(memory)};
-    if (!place->is(Op::Index) && step->is(Op::Call)) e = facts_.of(step->src(0)).written[p];
+    if (step->is(Op::Call)) e = facts_.of(step->src(0)).written[p];
     const int64_t size = size_of(memory->dtype);
     return {at, at, e.begin * size / kCacheLine * kCacheLine, whole_lines(e.end * size)};
   }
