@@ -305,6 +305,13 @@ TEST_SUITE("soak") {
 
 namespace {
 
+// AddressSanitizer: its allocator's locks are not released in the child of a fork: one that another thread held hangs.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kForksWhileOthersAllocate = false;
+#else
+constexpr bool kForksWhileOthersAllocate = true;
+#endif
+
 enum Child : int { Right = 0, Refused = 1, Wrong = 2 };  // and none of them: it hung or crashed
 
 int compute_in_child() {
@@ -337,6 +344,8 @@ TEST_CASE("in a child: fork" * doctest::skip()) {
   CHECK(status_of_child() == Right);  // before the first call
   compute_in_child();
   CHECK(status_of_child() == Right);  // with a pool that is asleep
+  alarm(0);
+  if (!kForksWhileOthersAllocate) return tell("children", "right, with no other threads");
   std::atomic<bool> stop{false};
   std::atomic<int> made{0};
   std::vector<std::thread> others;
@@ -353,7 +362,6 @@ TEST_CASE("in a child: fork" * doctest::skip()) {
   }
   stop = true;
   for (std::thread& t : others) t.join();
-  alarm(0);
   CHECK(status_of_child() == Right);  // they are done
   CHECK(made > 0);
   tell("children", text("right ", counts[Right], " refused ", counts[Refused]));
