@@ -118,31 +118,19 @@ const Value& value_of(Flag f) {
 int64_t flag(Flag f) { return value_of(f).number; }
 const std::string& flag_text(Flag f) { return value_of(f).text; }
 
-FlagScope::FlagScope(Flag f, int64_t value) : FlagScope(f, std::to_string(value)) {}
-FlagScope::FlagScope(Flag f, std::string value) : flag_(f) {
-  auto i = static_cast<size_t>(f);
-  if (overrides().size() <= i) overrides().resize(rows().size());
-  was_set_ = overrides()[i].has_value();
-  if (was_set_) before_ = overrides()[i]->text;
-  overrides()[i] = parse(rows()[i], value);
-}
-FlagScope::~FlagScope() {
-  auto i = static_cast<size_t>(flag_);
-  if (was_set_)
-    overrides()[i] = parse(rows()[i], before_);
-  else
-    overrides()[i].reset();
-}
-
 struct FlagScopes::Values {
-  std::vector<std::optional<Value>> list;
+  Overrides list;
 };
 FlagScopes::FlagScopes() : values_(new Values{overrides()}) {}
 FlagScopes::~FlagScopes() = default;
-FlagScopes::Inherited::Inherited(const FlagScopes& from) : before_(new FlagScopes) {
-  overrides() = from.values_->list;
+void FlagScopes::set() const { overrides() = values_->list; }
+
+FlagScope::FlagScope(Flag f, int64_t value) : FlagScope(f, std::to_string(value)) {}
+FlagScope::FlagScope(Flag f, std::string value) {
+  const auto i = static_cast<size_t>(f);
+  overrides().resize(rows().size());
+  overrides()[i] = parse(rows()[i], value);
 }
-FlagScopes::Inherited::~Inherited() { overrides() = std::move(before_->values_->list); }
 
 uint64_t code_flags_hash() {
   uint64_t h = 0;

@@ -18,41 +18,29 @@ enum class Flag {
 int64_t flag(Flag f);
 const std::string& flag_text(Flag f);
 
-// Overrides a flag on this thread until destroyed.
-class FlagScope {
- public:
-  FlagScope(Flag f, int64_t value);
-  FlagScope(Flag f, std::string value);
-  ~FlagScope();
-  FlagScope(const FlagScope&) = delete;
-
- private:
-  Flag flag_;
-  std::string before_;
-  bool was_set_;
-};
-
-// The FlagScopes of the thread that makes it, for threads that work on its behalf.
+// The values that are set on the thread which makes it.
 class FlagScopes {
  public:
   FlagScopes();
   ~FlagScopes();
   FlagScopes(const FlagScopes&) = delete;
-
-  // In force on this thread until destroyed, in place of its own scopes.
-  class Inherited {
-   public:
-    explicit Inherited(const FlagScopes& from);
-    ~Inherited();
-    Inherited(const Inherited&) = delete;
-
-   private:
-    std::unique_ptr<FlagScopes> before_;
-  };
+  void set() const;  // on this thread, in place of its own
 
  private:
   struct Values;
   std::unique_ptr<Values> values_;
+};
+
+// Overrides a flag on this thread until destroyed.
+class FlagScope {
+ public:
+  FlagScope(Flag f, int64_t value);
+  FlagScope(Flag f, std::string value);
+  explicit FlagScope(const FlagScopes& all) { all.set(); }  // of whom this thread works for
+  ~FlagScope() { before_.set(); }
+
+ private:
+  const FlagScopes before_;
 };
 
 // Of all flags that can change generated code, as they are now on this thread.

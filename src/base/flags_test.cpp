@@ -46,7 +46,7 @@ TEST_CASE("flags: a scope ends, and covers only its thread unless it is handed o
     std::thread([&] {
       seen[0] = flag(Flag::DEBUG);
       {
-        FlagScopes::Inherited caller(ours);
+        FlagScope caller(ours);
         seen[1] = flag(Flag::DEBUG);
       }
       seen[2] = flag(Flag::DEBUG);

@@ -42,9 +42,8 @@ int64_t offset_of(UOp place, std::span<const std::pair<UOp, int64_t>> loops) {
 
 }  // namespace
 
-CallList::CallList(std::shared_ptr<const CompiledPlan> plan,
-                   std::span<DeviceBuffer* const> buffers,
-                   std::span<const std::pair<std::string, int64_t>> values)
+CallList::CallList(std::shared_ptr<const CompiledPlan> plan, std::span<DeviceBuffer* const> buffers,
+                   const VarValues& values)
     : plan_(std::move(plan)), places_(buffers.size()) {
   for (const auto& [name, value] : values) variables_.push_back({name, value, {}});
   take_memory(buffers);

@@ -22,7 +22,7 @@ class CallList {
   // `buffers` by slot of the plan's memories, `values` of the variables by name (one missing is a
   // User error).
   CallList(std::shared_ptr<const CompiledPlan> plan, std::span<DeviceBuffer* const> buffers,
-           std::span<const std::pair<std::string, int64_t>> values);
+           const VarValues& values);
 
   void run();  // with DEBUG >= 2 or PROFILE: kernel by kernel, timed
 

@@ -59,18 +59,23 @@ bool all_allowed(const std::byte* p, int64_t count, int64_t step, Allowed allows
 }
 
 // Numbers, or values of bound variables.
-std::optional<int64_t> size_in(const Dim& d, bool numeric) {
-  if (d.is_symbolic() && numeric) return {};
-  return value_of(d);
+std::optional<std::vector<int64_t>> sizes_in(std::span<const Dim> dims, bool numeric) {
+  std::vector<int64_t> out;
+  for (const Dim& d : dims) {
+    const std::optional<int64_t> size = value_of(d);
+    if (!size || (d.is_symbolic() && numeric)) return {};
+    out.push_back(*size);
+  }
+  return out;
 }
 
 }  // namespace
 
 std::optional<HostCheck> HostCheck::of(UOp values, const Condition& c, bool numeric) {
   HostCheck out;
-  std::optional<int64_t> n = size_in(c.n, numeric);
+  const auto n = sizes_in({&c.n, 1}, numeric);
   if (!n) return {};
-  out.must_ = c.must, out.n_ = *n, out.except_ = c.except;
+  out.must_ = c.must, out.n_ = (*n)[0], out.except_ = c.except;
   out.dtype_ = values->dtype;
   out.provenance_ = current_provenance();
   std::vector<UOp> moves;
@@ -90,71 +95,20 @@ std::optional<HostCheck> HostCheck::of(UOp values, const Condition& c, bool nume
   UOp buffer = at->realized.load() ? tensor_graph::realized_in(at) : at;
   out.storage_ = buffer->arg.storage;
   if (!is_whole_number(out.storage_->dtype)) return {};
-  const std::vector<int64_t> strides = row_major_strides(at->shape->dims);
-  for (size_t i = 0; i < strides.size(); ++i) {
-    std::optional<int64_t> size = size_in(at->shape->dims[i], numeric);
-    if (!size) return {};
-    out.axes_.push_back({*size, strides[i]});
+  std::optional<std::vector<int64_t>> sizes = sizes_in(at->shape->dims, numeric);
+  if (!sizes) return {};
+  out.places_ = Grid(at->shape->sizes());
+  for (size_t i = 0; i < sizes->size(); ++i) out.places_.axes[i].size = (*sizes)[i];
+  for (size_t i = moves.size(); i-- > 0;) {
+    const bool has_sizes = OpSet{Op::Reshape, Op::Expand, Op::Shrink}.has(moves[i]->op);
+    auto list = has_sizes ? sizes_in(list_dims(moves[i]), numeric) : moves[i]->ints();
+    if (!list || !out.places_.move(moves[i]->op, *list)) return {};
   }
-  for (size_t i = moves.size(); i-- > 0;)
-    if (!out.apply(moves[i], numeric)) return {};
+  // What is shown again is looked at once, unless it counts.
+  if (c.must != Must::Count)
+    std::erase_if(out.places_.axes, [](const StridedAxis& a) { return a.stride == 0 && a.size; });
+  out.places_.axes = merged(out.places_.axes);
   return out;
-}
-
-// False where the result is no regular grid of places.
-bool HostCheck::apply(UOp move, bool numeric) {
-  std::vector<int64_t> list;
-  if (move->is(Op::Reshape) || move->is(Op::Expand) || move->is(Op::Shrink)) {
-    for (const Dim& d : list_dims(move)) {
-      std::optional<int64_t> size = size_in(d, numeric);
-      if (!size) return false;
-      list.push_back(*size);
-    }
-  } else {
-    list = move->ints();
-  }
-  switch (move->op) {
-    case Op::Reshape: {
-      int64_t count = 1;
-      for (size_t i = axes_.size(); i-- > 0; count *= axes_[i].size)
-        if (axes_[i].size != 1 && axes_[i].stride != count) return false;
-      axes_.assign(list.size(), {});
-      int64_t stride = 1;
-      for (size_t i = list.size(); i-- > 0; stride *= list[i]) axes_[i] = {list[i], stride};
-      return true;
-    }
-    case Op::Permute: {
-      std::vector<Axis> before = std::exchange(axes_, {});
-      for (int64_t axis : list) axes_.push_back(before[static_cast<size_t>(axis)]);
-      return true;
-    }
-    case Op::Expand:
-      axes_.resize(list.size(), {1, 0});
-      for (size_t i = 0; i < list.size(); ++i)
-        if (axes_[i].size != list[i]) axes_[i] = {list[i], 0};
-      return true;
-    case Op::Shrink:
-      for (size_t i = 0; i < axes_.size(); ++i) {
-        first_ += list[2 * i] * axes_[i].stride;
-        axes_[i].size = list[2 * i + 1] - list[2 * i];
-      }
-      return true;
-    case Op::Flip:
-      for (int64_t axis : list) {
-        Axis& a = axes_[static_cast<size_t>(axis)];
-        first_ += (a.size - 1) * a.stride;
-        a.stride = -a.stride;
-      }
-      return true;
-    case Op::Window: {
-      Axis& a = axes_[static_cast<size_t>(list[0])];
-      const Axis inside = {list[1], a.stride * list[3]};
-      a = {(a.size - (list[1] - 1) * list[3] - 1) / list[2] + 1, a.stride * list[2]};
-      axes_.push_back(inside);
-      return true;
-    }
-    default: return false;
-  }
 }
 
 bool HostCheck::can_read(Storage& storage) {
@@ -170,36 +124,13 @@ int64_t HostCheck::converted(int64_t v) const {
   return v;
 }
 
-// One step for every run of places in a row, or with equal distances.
-template <class F>
-void HostCheck::for_each_run(F f) const {
-  if (std::ranges::count(axes_, 0, &Axis::size)) return;
-  std::vector<Axis> axes = axes_;
-  // What is shown again is looked at once, unless it counts.
-  if (must_ != Must::Count)
-    std::erase_if(axes, [](const Axis& a) { return a.stride == 0; });
-  axes = merged(axes);
-  const Axis inner = axes.empty() ? Axis{1, 1} : axes.back();
-  if (!axes.empty()) axes.pop_back();
-  std::vector<int64_t> at(axes.size(), 0);
-  for (int64_t place = first_;;) {
-    f(place, inner);
-    size_t i = axes.size();
-    for (; i-- > 0; at[i] = 0, place -= axes[i].stride * axes[i].size) {
-      place += axes[i].stride;
-      if (++at[i] < axes[i].size) break;
-    }
-    if (i == SIZE_MAX) return;
-  }
-}
-
 std::optional<int64_t> HostCheck::largest_violation(const std::byte* data, DType dtype) const {
   const Allowed allows = allowed(must_, dtype_, n_);
   const bool plain = casts_.empty() && must_ != Must::Count;
   std::optional<int64_t> worst;
   int64_t trues = 0;
   with_type(dtype, [&]<class T>(T) {
-    for_each_run([&](int64_t place, Axis run) {
+    places_.for_rows([&](int64_t place, StridedAxis run) {
       const std::byte* p = data + place * static_cast<int64_t>(sizeof(T));
       const int64_t step = run.stride * static_cast<int64_t>(sizeof(T));
       if (plain && all_allowed<T>(p, run.size, step, allows)) return;
@@ -231,14 +162,14 @@ Seen look_in_host_memory(UOp values, uint8_t device, const Condition& c) {
   if (recorder && recorder->changes(check->storage())) return Seen::Later;
   const std::string wrong = check->complaint(check->storage());
   expect(wrong.empty(), wrong);
-  if (Recorder::capturing()) recorder->record(std::move(*check));
+  if (Recorder::capturing()) recorder->host_checks.push_back(std::move(*check));
   return Seen::Good;
 }
 
 void record_part(const AxisPart& part) {
   if (Recorder* r = Recorder::capturing())
-    r->record(SymbolicPart{index_node(part.begin), index_node(part.length), index_node(part.size),
-                           part.is_reshape, current_provenance()});
+    r->parts.push_back({index_node(part.begin), index_node(part.length), index_node(part.size),
+                        part.is_reshape, current_provenance()});
 }
 
 // ---- by kernels

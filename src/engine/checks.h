@@ -32,16 +32,11 @@ class HostCheck {
   uint32_t provenance() const { return provenance_; }
 
  private:
-  using Axis = StridedAxis;
-  bool apply(UOp move, bool numeric);
-  template <class F>
-  void for_each_run(F f) const;
   std::optional<int64_t> largest_violation(const std::byte* data, DType dtype) const;
   int64_t converted(int64_t v) const;
 
   Storage* storage_ = nullptr;
-  int64_t first_ = 0;  // element
-  std::vector<Axis> axes_;
+  Grid places_;
   std::vector<DType> casts_;  // in order
   DType dtype_ = DType::none;
   Must must_ = Must::Index;

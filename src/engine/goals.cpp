@@ -140,11 +140,6 @@ void keep_what_others_need(std::vector<Goal>& goals, const Reach& reach) {
   }
 }
 
-Storage* storage_under(UOp node) {
-  while (!node->is(Op::Buffer)) node = node->src(0);
-  return node->arg.storage;
-}
-
 StorageSet scratch(std::span<const Goal> goals, const Reach& reach) {
   StorageSet found;
   for (const Node* n : reach.overwritten) {
@@ -184,6 +179,11 @@ std::vector<UOp> effects_of(std::span<const Goal> goals) {
   std::vector<UOp> effects;
   for (const Goal& g : goals) effects.push_back(g.effect);
   return effects;
+}
+
+Storage* storage_under(UOp node) {
+  while (!node->is(Op::Buffer)) node = node->src(0);
+  return node->arg.storage;
 }
 
 UOp whole_version(UOp node) { return is_whole(node) ? leaf_under(node) : UOp(); }

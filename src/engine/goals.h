@@ -27,6 +27,9 @@ std::vector<UOp> effects_of(std::span<const Goal> goals);
 // fits a symbolic shape into its buffer. {} otherwise.
 UOp whole_version(UOp node);
 
+// What an effect writes, or what holds the elements that a view of memory shows.
+Storage* storage_under(UOp node);
+
 // Of the tensors asked for (undefined ones ask for nothing): what is not in memory yet.
 std::vector<Goal> goals_of(std::span<const Tensor> tensors);
 

@@ -93,7 +93,7 @@ JitCall::Mode JitCore::choose_mode() {
 }
 
 void JitCore::begin() {
-  Values values;
+  VarValues values;
   if (specs && flag(Flag::JIT)) values = specs->check(arguments);
   placed = place_arguments(arguments);
   mode = choose_mode();
@@ -118,7 +118,7 @@ void JitCore::realize_all_left() {
   if (mode != JitCall::Run) return;
   Recorder::Pause pause(*recorder);
   std::vector<Tensor> shared;
-  for (const RecordedGradient& g : recorder->gradients())
+  for (const RecordedGradient& g : recorder->gradients)
     if (const Tensor& grad = g.leaf.impl()->grad; grad.defined() && g.first != Recorder::Drop)
       if (!prim::base_of(node_of(grad))->arg.storage->owner) {
         give_storage(grad);
@@ -132,7 +132,7 @@ void JitCore::finish() {
   shown.restore(recorder->made());
   realize_all_left();
   Recording recording = recording_of(*recorder, arguments, placed, results);
-  if (mode == JitCall::Capture && recorder->moves()) mode = JitCall::Run;
+  if (mode == JitCall::Capture && recorder->moves) mode = JitCall::Run;
   if (mode == JitCall::Capture) {
     capture(std::move(recording));
   } else {
@@ -144,13 +144,17 @@ void JitCore::finish() {
 
 void JitCore::capture(Recording recording) {
   auto found = std::make_unique<ArgumentSpecs>(arguments);
-  if (!recorder->interpreted()) {
-    bool pinned = recorder->views_were_written();
+  if (!recorder->interpreted) {
+    bool pinned = recorder->views_were_written;
     for (size_t i = 0; i < placed.storages.size(); ++i)
       pinned |= placed.pieces[i].defined() && !placed.storages[i];
-    Situation situation{std::move(recording), recorder->take_switches(), {},
-                        plain_switches(),     autocast_dtype(),          pinned};
-    for (const Tensor& t : recorder->graphs()) situation.graphs.emplace_back(t);
+    Situation situation{std::move(recording),
+                        std::move(recorder->switches),
+                        {},
+                        plain_switches(),
+                        autocast_dtype(),
+                        pinned};
+    for (const Tensor& t : recorder->graphs) situation.graphs.emplace_back(t);
     auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,
                                              std::move(situation));
     recorder.reset();

@@ -10,27 +10,13 @@ namespace mote {
 
 namespace {
 
-class SizeFlattener : public Flattener {
- public:
-  UOp forward(UOp node) override { return node; }
-};
-
-void add_value(Values& values, const std::string& name, int64_t value) {
-  auto known = std::ranges::find(values, name, [](const auto& v) { return v.first; });
-  if (known == values.end())
-    values.emplace_back(name, value);
-  else
-    check(known->second == value, "[jit] the variable ", name, " is bound to both ", known->second,
-          " and ", value, " in the arguments");
-}
-
 // Equal but for the values of variables, which are added.
-bool same_shape(const Shape& now, const Shape& then, Values& values) {
+bool same_shape(const Shape& now, const Shape& then, VarValues& values) {
   if (!now.symbolic) return &now == &then || now.dims == then.dims;
   if (now.rank() != then.rank()) return false;
   for (int i = 0; i < now.rank(); ++i) {
     if (now[i].is_symbolic() != then[i].is_symbolic() || now[i].size != then[i].size) return false;
-    Values ignored;
+    VarValues ignored;
     if (now[i].is_symbolic() &&
         !(without_values(now[i].symbol, values) == without_values(then[i].symbol, ignored)))
       return false;
@@ -45,20 +31,21 @@ bool same_shape(const Shape& now, const Shape& then, Values& values) {
 }
 
 // The values that one argument gives to variables, among those of the others.
-void add_values(Values& all, const Values& own, const std::string& path, size_t bound) {
+void add_values(VarValues& all, const VarValues& own, const std::string& path, size_t bound) {
   if (own.size() < bound) changed(path, "a variable without a value, it was bound to one");
-  for (const auto& [name, value] : own) add_value(all, name, value);
+  for (const auto& [name, value] : own) add_value(all, name, value, "jit", "the arguments");
 }
 
 const char* word(bool defined) { return defined ? "a tensor" : "undefined"; }
 
 }  // namespace
 
-Flat without_values(UOp expression, Values& values) {
+Flat without_values(UOp expression, VarValues& values) {
   if (!expression) return {};
   FlatInputs inputs;
-  Flat flat = SizeFlattener().run({&expression, 1}, &inputs);
-  for (const auto& [name, value] : inputs.values) add_value(values, name, value);
+  Flat flat = Flattener().run({&expression, 1}, &inputs);
+  for (const auto& [name, value] : inputs.values)
+    add_value(values, name, value, "jit", "the arguments");
   return flat;
 }
 
@@ -85,21 +72,21 @@ ArgumentSpecs::ArgumentSpecs(const Walked& arguments) {
       spec.dtype = a.tensor.dtype();
       spec.device = a.tensor.impl()->device;
       spec.shape = &shape_of(a.tensor);
-      Values own;
+      VarValues own;
       same_shape(*spec.shape, *spec.shape, own);
       add_values(values_, own, a.name, spec.bound = own.size());
     }
     tensors_.push_back(std::move(spec));
   }
   for (const NamedSym& s : arguments.symbols) {
-    Values own;
+    VarValues own;
     symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), own)});
     add_values(values_, own, s.name, symbols_.back().bound = own.size());
   }
 }
 
-Values ArgumentSpecs::check(const Walked& arguments) const {
-  Values values;
+VarValues ArgumentSpecs::check(const Walked& arguments) const {
+  VarValues values;
   for (size_t i = 0; i < std::min(tensors_.size(), arguments.tensors.size()); ++i) {
     const TensorSpec& then = tensors_[i];
     const auto& [path, now] = arguments.tensors[i];
@@ -111,7 +98,7 @@ Values ArgumentSpecs::check(const Walked& arguments) const {
       changed(path, text("dtype ", now.dtype(), ", it was ", then.dtype));
     if (now.impl()->device != then.device)
       changed(path, text("on ", now.device(), ", it was on ", device_name(then.device)));
-    Values own;
+    VarValues own;
     if (!same_shape(shape_of(now), *then.shape, own))
       changed(path, text("shape ", shape_of(now), ", it was ", *then.shape));
     add_values(values, own, path, then.bound);
@@ -128,14 +115,14 @@ Values ArgumentSpecs::check(const Walked& arguments) const {
               " variables in the arguments, there were ", symbols_.size());
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const auto& [path, now] = arguments.symbols[i];
-    Values own;
+    VarValues own;
     if (path != symbols_[i].path || !(without_values(UOp(now.node()), own) == symbols_[i].flat))
       changed(path, text("the expression ", now.to_string(), " is not that of the capture"));
     add_values(values, own, path, symbols_[i].bound);
   }
   for (const auto& [name, value] : values_)
-    mote::check(std::ranges::count(values, name, [](const auto& v) { return v.first; }),
-                "[jit] the variable ", name, " is not bound to a value in the arguments");
+    mote::check(find_value(values, name), "[jit] the variable ", name,
+                " is not bound to a value in the arguments");
   return values;
 }
 

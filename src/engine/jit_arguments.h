@@ -23,19 +23,17 @@ struct Walked {
   void clear() { tensors.clear(), symbols.clear(), switches.clear(); }
 };
 
-using Values = std::vector<std::pair<std::string, int64_t>>;  // of variables, by name
-
 // A size or a bound expression without the values of its variables, which are added to `values`; a
 // User error where they contradict each other.
-Flat without_values(UOp expression, Values& values);
+Flat without_values(UOp expression, VarValues& values);
 
 // Arguments as they were in the capture.
 class ArgumentSpecs {
  public:
   explicit ArgumentSpecs(const Walked& arguments);
   // A User error that names the argument which is not as it was. Gives the variables' values.
-  Values check(const Walked& arguments) const;
-  const Values& values() const { return values_; }  // of the capture
+  VarValues check(const Walked& arguments) const;
+  const VarValues& values() const { return values_; }  // of the capture
 
  private:
   struct TensorSpec {
@@ -53,7 +51,7 @@ class ArgumentSpecs {
   };
   std::vector<TensorSpec> tensors_;
   std::vector<SymbolSpec> symbols_;
-  Values values_;
+  VarValues values_;
 };
 
 // Not a view, or one of all elements in the order in which they are stored.

@@ -18,7 +18,7 @@ Storage* own_storage(const Tensor& t) { return t.defined() ? t.impl()->storage :
 }  // namespace
 
 std::string Replayable::changed_switch(const Walked& arguments) const {
-  for (const SeenSwitch& s : situation_.switches.list())
+  for (const SeenSwitch& s : situation_.switches)
     if (s.cell->on != s.on)
       return text("training of ", s.where, " is ", on_or_off(s.cell->on), ", it was ",
                   on_or_off(s.on));
@@ -45,7 +45,7 @@ std::string Replayable::changed_aliases(const Walked& arguments,
     const size_t first = *placed.first_with(s), then = same_as_[i];
     if (first < then) return text(name(i), " has the memory of ", name(first));
     if (first > then) return text(name(i), " no longer has the memory of ", name(then));
-    if (s && state_of_.count(s))
+    if (is_state(s))
       return text(name(i), " has the memory of a tensor that the function uses itself (", s->count,
                   " ", s->dtype, ")");
   }
@@ -63,7 +63,7 @@ std::string Replayable::changed_gradient(const Walked& arguments,
                   g.was_there ? " has no gradient, it had one" : " has a gradient, it had none");
     const Storage* s = own_storage(leaf.grad);
     if (!s) continue;
-    if (state_of_.count(s)) return "a gradient is a tensor that the function uses itself";
+    if (is_state(s)) return "a gradient is a tensor that the function uses itself";
     const std::optional<size_t> at = placed.first_with(s);
     const int given = at ? static_cast<int>(*at) : -1;
     if (given != g.given)

@@ -44,7 +44,7 @@ void realize_by_device(std::vector<Tensor> tensors) {
 
 namespace {
 
-Storage* storage_under(const Tensor& t) {
+Storage* memory_of(const Tensor& t) {
   UOp base = prim::base_of(node_of(root_of(t)));
   return base ? base->arg.storage : nullptr;
 }
@@ -55,9 +55,9 @@ void find_storages(const Walked& arguments, PlacedArguments& placed) {
     const Tensor &t = arguments.tensors[i].tensor, &piece = placed.pieces[i];
     const bool defined = t.defined(), whole = defined && is_whole_in_order(t);
     const bool used = defined && (whole || piece.impl() != t.impl());
-    Storage* root = defined ? storage_under(t) : nullptr;
+    Storage* root = defined ? memory_of(t) : nullptr;
     placed.roots.push_back(root);
-    placed.storages.push_back(used ? storage_under(piece) : nullptr);
+    placed.storages.push_back(used ? memory_of(piece) : nullptr);
     placed.first_in.try_emplace(placed.storages.back(), i);
     placed.places.push_back({root ? root->id : 0, defined && !whole ? t.impl()->chain : Ref()});
   }

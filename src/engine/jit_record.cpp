@@ -28,13 +28,6 @@ void refuse_replaced(const std::string& what) {
             "reset() the function"));
 }
 
-void SeenSwitches::add(SwitchCell& cell) {
-  for (const SeenSwitch& s : list_)
-    if (s.cell == &cell) return;
-  retain(&cell);
-  list_.push_back({&cell, cell.on, text(current_method(), " (", place(current_provenance()), ")")});
-}
-
 Recorder::Recorder(bool captures, ShownViews& shown)
     : captures_(captures), shown_(shown), first_id_(next_storage_id()) {
   recorder = this;
@@ -68,10 +61,10 @@ void Recorder::gradient(const Tensor& leaf, Use use) {
     give_storage(before);
     finish(before);
   }
-  gradients_.push_back({leaf, before, use});
+  gradients.push_back({leaf, before, use});
 }
 
-// Values of a graph with leaves stay a graph, so that gradients flow; a write is done for good.
+// VarValues of a graph with leaves stay a graph, so that gradients flow; a write is done for good.
 void Recorder::read(const TensorImpl& t) {
   if (!listens() || made_.count(&t) || !read_.insert(&t).second) return;
   if (t.base.defined() || buffer_under(t)) return;
@@ -80,7 +73,7 @@ void Recorder::read(const TensorImpl& t) {
   impl.refs.fetch_add(1, std::memory_order_relaxed);
   Tensor handle(&impl);
   if (!(version && version->is(Op::After)) && depends_on_leaf(t.value))
-    graphs_.push_back(handle);
+    graphs.push_back(handle);
   else
     finish(handle);
 }
@@ -93,14 +86,16 @@ void Recorder::finish(const Tensor& t) {
 }
 
 void Recorder::read(SwitchCell& cell) {
-  if (listens()) switches_.add(cell);
+  if (!listens() || std::ranges::count(switches, &cell, [](auto& s) { return &*s.cell; })) return;
+  const std::string where = text(current_method(), " (", place(current_provenance()), ")");
+  switches.push_back({Counted(cell), cell.on, where});
 }
 
 void Recorder::writes(const Tensor& t) {
   if (!listens()) return;
-  views_were_written_ |= shown_.prepare_write(t, made_);
+  views_were_written |= shown_.prepare_write(t, made_);
   const TensorImpl& root = *root_of(t).impl();
-  moves_ |= !made_.count(&root) && !root.storage;
+  moves |= !made_.count(&root) && !root.storage;
 }
 
 void Recorder::begin_realize(std::span<const Tensor> tensors) {
@@ -120,17 +115,17 @@ void Recorder::check_kept() const {
 }
 
 RecordedStorage& Recorder::note(Storage& s) {
-  auto [it, first] = index_.try_emplace(&s, storages_.size());
+  auto [it, first] = index_.try_emplace(&s, storages.size());
   if (first) {
     const bool fresh = is_fresh(s);
-    storages_.push_back({StorageRef(s), fresh, fresh && device_buffer(s).allocated(), false});
+    storages.push_back({StorageRef(s), fresh, fresh && device_buffer(s).allocated(), false});
   }
-  return storages_[it->second];
+  return storages[it->second];
 }
 
 const RecordedStorage* Recorder::find(const Storage& s) const {
   auto it = index_.find(&s);
-  return it == index_.end() ? nullptr : &storages_[it->second];
+  return it == index_.end() ? nullptr : &storages[it->second];
 }
 
 void Recorder::record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs& inputs,
@@ -140,7 +135,7 @@ void Recorder::record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs
     note(*b->arg.storage);
     run.buffers.push_back(b->arg.storage);
   }
-  runs_.push_back(std::move(run));
+  runs.push_back(std::move(run));
   for (UOp n : pending_graph(roots))
     if (n->is(Op::Store) && !whole_version(n->src(0)))
       if (UOp base = prim::base_of(n->src(0))) note(*base->arg.storage).partly = true;
@@ -150,7 +145,7 @@ std::vector<Tensor> Recorder::left_behind() const {
   std::vector<Tensor> out;
   for (const StorageRef& s : written_)
     if (Tensor t = owner_of(*s); t.defined() && t.impl()->refs.load() > 1) out.push_back(t);
-  for (const RecordedGradient& g : gradients_)
+  for (const RecordedGradient& g : gradients)
     if (g.leaf.impl()->grad.defined()) out.push_back(g.leaf.impl()->grad);
   return out;
 }

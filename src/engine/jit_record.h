@@ -23,38 +23,39 @@
 
 namespace mote {
 
-// A counted handle on a storage; holds no node.
-class StorageRef {
+// A handle on what retain() and release() count.
+template <class T>
+class Counted {
  public:
-  StorageRef() = default;
-  explicit StorageRef(Storage& s) : storage_(&s) { retain(storage_); }
-  static StorageRef adopt(Storage* s) {  // takes over a count already held
-    StorageRef r(*s);
-    release(s);
-    return r;
+  Counted() = default;
+  explicit Counted(T& object) : object_(&object) { retain(object_); }
+  static Counted adopt(T* object) {  // takes over a count already held
+    Counted c(*object);
+    release(object);
+    return c;
   }
-  StorageRef(StorageRef&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
-  StorageRef& operator=(StorageRef&& o) noexcept {
-    std::swap(storage_, o.storage_);
+  Counted(Counted&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Counted& operator=(Counted&& o) noexcept {
+    std::swap(object_, o.object_);
     return *this;
   }
-  ~StorageRef() {
-    if (storage_) release(storage_);
+  ~Counted() {
+    if (object_) release(object_);
   }
-  Storage& operator*() const { return *storage_; }
-  Storage* operator->() const { return storage_; }
-  explicit operator bool() const { return storage_ != nullptr; }
-  // By a tensor or a pending graph: each version of it that is named counts once.
-  bool held_elsewhere() const { return storage_->refs.load(std::memory_order_acquire) > 1; }
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_; }
+  // Of a storage, by a tensor or a pending graph: each version of it that is named counts once.
+  bool held_elsewhere() const { return object_->refs.load(std::memory_order_acquire) > 1; }
 
  private:
-  Storage* storage_ = nullptr;
+  T* object_ = nullptr;
 };
+using StorageRef = Counted<Storage>;  // holds no node
 
 struct RecordedRun {
   std::shared_ptr<const CompiledPlan> plan;
   std::vector<Storage*> buffers;                        // by param slot
-  std::vector<std::pair<std::string, int64_t>> values;  // of variables
+  VarValues values;
 };
 
 struct RecordedStorage {
@@ -81,25 +82,26 @@ struct RecordedCheck {
 
 // A module's switch that was looked at.
 struct SeenSwitch {
-  SwitchCell* cell;
+  Counted<SwitchCell> cell;
   bool on;
   std::string where;  // the module's name and the line that called it
 };
-class SeenSwitches {
- public:
-  SeenSwitches() = default;
-  SeenSwitches(SeenSwitches&& o) noexcept : list_(std::exchange(o.list_, {})) {}
-  ~SeenSwitches() {
-    for (SeenSwitch& s : list_) release(s.cell);
-  }
-  void add(SwitchCell& cell);
-  const std::vector<SeenSwitch>& list() const { return list_; }
 
- private:
-  std::vector<SeenSwitch> list_;
+// What a function did.
+struct Recorded {
+  std::vector<RecordedRun> runs;
+  std::vector<HostCheck> host_checks;
+  std::vector<RecordedCheck> device_checks;
+  std::vector<SymbolicPart> parts;
+  std::vector<RecordedGradient> gradients;
+  std::vector<RecordedStorage> storages;  // in the order of first use
+  std::vector<SeenSwitch> switches;
+  std::vector<Tensor> graphs;  // values from outside, read as graphs: gradients flow through them
+  bool interpreted = false, views_were_written = false;
+  bool moves = false;  // a tensor from outside got memory of its own: the next call reads that
 };
 
-class Recorder : public EffectListener, private HandleListener {
+class Recorder : public EffectListener, public Recorded, private HandleListener {
  public:
   // Captures: reading values is an error. `shown` is told of writes.
   Recorder(bool captures, ShownViews& shown);
@@ -116,34 +118,17 @@ class Recorder : public EffectListener, private HandleListener {
   void begin_realize(std::span<const Tensor> tensors);
   void record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs& inputs,
               std::span<const UOp> roots);
-  void record(HostCheck check) { host_checks_.push_back(std::move(check)); }
-  void record(const RecordedCheck& check) { device_checks_.push_back(check); }
-  void record(SymbolicPart part) { parts_.push_back(std::move(part)); }
-  void saw_interpreter() { interpreted_ = true; }
 
   // A User error when the function read a tensor from outside and put another in its place.
   void check_kept() const;
   // What the function wrote, and its gradients, as far as anything still holds them.
   std::vector<Tensor> left_behind() const;
 
-  bool interpreted() const { return interpreted_; }
   bool is_fresh(const Storage& s) const { return s.id >= first_id_ && !not_fresh_.count(s.id); }
   // Made or written meanwhile: what it holds is another thing when the next call begins.
   bool changes(const Storage& s) const { return is_fresh(s) || written_set_.count(&s); }
-  const std::vector<RecordedRun>& runs() const { return runs_; }
-  const std::vector<HostCheck>& host_checks() const { return host_checks_; }
-  const std::vector<RecordedCheck>& device_checks() const { return device_checks_; }
-  const std::vector<SymbolicPart>& parts() const { return parts_; }
-  const std::vector<RecordedGradient>& gradients() const { return gradients_; }
   const RecordedStorage* find(const Storage& s) const;
-  const std::vector<RecordedStorage>& storages() const { return storages_; }
   const TensorSet& made() const { return made_; }
-  bool views_were_written() const { return views_were_written_; }
-  // A tensor from outside got memory of its own: the next call reads that.
-  bool moves() const { return moves_; }
-  // Values from outside that were read as a graph, because gradients flow through it.
-  const std::vector<Tensor>& graphs() const { return graphs_; }
-  SeenSwitches take_switches() { return std::move(switches_); }
 
   // Not recording while it lives.
   class Pause {
@@ -179,26 +164,17 @@ class Recorder : public EffectListener, private HandleListener {
   void read(SwitchCell& cell) override;
   bool listens() const { return !paused_ && engine_depth_ == 0; }
 
-  bool captures_, paused_ = false, interpreted_ = false;
-  bool views_were_written_ = false, moves_ = false;
+  bool captures_, paused_ = false;
   int engine_depth_ = 0;
   ShownViews& shown_;
-  SeenSwitches switches_;
-  std::vector<Tensor> graphs_;
   uint64_t first_id_;
   std::unordered_set<uint64_t> not_fresh_;  // storages made since, of tensors from outside
   TensorSet made_, read_;                   // tensors; read: those made before
   const Shape* replaced_ = nullptr;         // of one that was read and is gone
   std::vector<StorageRef> written_;
   std::unordered_set<const Storage*> written_set_;
-  std::vector<RecordedGradient> gradients_;
   std::unordered_set<const TensorImpl*> gradients_known_;
-  std::vector<RecordedRun> runs_;
-  std::vector<HostCheck> host_checks_;
-  std::vector<RecordedCheck> device_checks_;
-  std::vector<SymbolicPart> parts_;
-  std::vector<RecordedStorage> storages_;  // in the order of first use
-  std::unordered_map<const Storage*, size_t> index_;
+  std::unordered_map<const Storage*, size_t> index_;  // of storages
 };
 
 }  // namespace mote

@@ -17,16 +17,15 @@ namespace {
 constexpr size_t kPool = 2;  // one that is kept, one to write
 
 // The same expression or movement with the variables' values of now.
-Ref with_values(const Ref& root, const Values& values) {
+Ref with_values(const Ref& root, const VarValues& values) {
   std::unordered_map<const Node*, Ref> made;
   for (UOp n : toposort(UOp(root))) {
     std::vector<Ref> src;
     for (Node* s : n->src()) src.push_back(made.at(s));
     Ref now = Ref(n);
     if (n->is(Op::Var)) {
-      auto it =
-          std::ranges::find(values, n->arg.object->str, [](const auto& v) { return v.first; });
-      if (it != values.end()) now = prim::bind(now, it->second);
+      if (const int64_t* value = find_value(values, n->arg.object->str))
+        now = prim::bind(now, *value);
     } else if (!src.empty()) {
       now = tensor_graph::make(n->op, n->dtype, src, n->arg);
     }
@@ -70,7 +69,7 @@ void Replayable::check_held() const {
 }
 
 // Indices and slices of variables, with the values of now.
-void Replayable::check_parts(const Values& values) const {
+void Replayable::check_parts(const VarValues& values) const {
   for (const SymbolicPart& p : parts_) {
     Ref begin = with_values(p.begin, values), length = with_values(p.length, values),
         size = with_values(p.size, values);
@@ -80,10 +79,10 @@ void Replayable::check_parts(const Values& values) const {
 }
 
 // Before anything runs. Memory that is still being written is looked at when that is done.
-void Replayable::check_known_indices(const std::vector<Storage*>& storages) const {
+void Replayable::check_known_indices(const PlacedArguments& placed) const {
   if (!flag(Flag::CHECK)) return;
   for (const KnownIndex& k : known_indices_) {
-    Storage& s = k.argument < 0 ? k.check.storage() : *storages[static_cast<size_t>(k.argument)];
+    Storage& s = storage_of(k.memory, placed);
     device_buffer(s).ensure_memory("tensor");
     device_buffer(s).memory->wait();
     const std::string wrong = k.check.complaint(s);
@@ -91,7 +90,7 @@ void Replayable::check_known_indices(const std::vector<Storage*>& storages) cons
   }
 }
 
-void Replayable::watch_computed_indices(const Values& values) const {
+void Replayable::watch_computed_indices(const VarValues& values) const {
   for (const ComputedIndex& c : computed_indices_) {
     DeviceCheck now = c.check;
     if (!is_const(now.n)) now.n = with_values(now.n, values);
@@ -106,16 +105,31 @@ TensorImpl& Replayable::leaf_of(const Gradient& g, const Walked& arguments) cons
   return *root_of(arguments.tensors[static_cast<size_t>(g.argument)].tensor).impl();
 }
 
+Storage& Replayable::storage_of(MemoryRole memory, const PlacedArguments& placed) const {
+  const auto i = static_cast<size_t>(memory.index);
+  switch (memory.kind) {
+    case MemoryRole::Argument: return *placed.storages[i];
+    case MemoryRole::Gradient: return *prim::base_of(node_of(gradients_now_[i]))->arg.storage;
+    case MemoryRole::State: return *states_[i].storage;
+    default: return *chosen_[i];
+  }
+}
+
+bool Replayable::is_written(MemoryRole memory) const {
+  const auto i = static_cast<size_t>(memory.index);
+  if (memory.kind == MemoryRole::Argument) return argument_written_[i];
+  return memory.kind == MemoryRole::Gradient ? gradients_[i].written : states_[i].written;
+}
+
 void Replayable::place_gradients(const Walked& arguments, std::vector<Tensor>& written) {
   gradients_now_.clear();
   for (const Gradient& g : gradients_) {
     Tensor& has = leaf_of(g, arguments).grad;
     if (g.first == EffectListener::Drop) has = {};
     Tensor now = has;
-    if (g.param >= 0) {
+    if (g.used) {
       if (g.written) give_storage(now);
       if (!buffer_under(*now.impl())) realize({now});
-      list_->set_buffer(g.param, device_buffer(*prim::base_of(node_of(now))->arg.storage));
       if (g.written) written.push_back(now);
     }
     gradients_now_.push_back(std::move(now));
@@ -154,40 +168,33 @@ void Replayable::choose_outputs() {
     s.requires_grad = false;
     s.from_graph = o.from_graph;
     chosen_.push_back(&s);
-    if (o.param >= 0) list_->set_buffer(o.param, device_buffer(s));
   }
 }
 
+// What an earlier replay wrote, and nothing holds, is nobody else's.
 void Replayable::run(const PlacedArguments& placed) {
   StorageLease lease;
-  for (const State& s : states_) lease.add(*s.storage, s.written);
-  for (size_t i = 0; i < argument_params_.size(); ++i)
-    if (placed.storages[i]) lease.add(*placed.storages[i], argument_written_[i]);
-  for (size_t i = 0; i < gradients_.size(); ++i)
-    if (gradients_[i].param >= 0)
-      lease.add(*prim::base_of(node_of(gradients_now_[i]))->arg.storage, gradients_[i].written);
+  for (size_t i = 0; i < params_.size(); ++i) {
+    Storage& s = storage_of(params_[i], placed);
+    list_->set_buffer(static_cast<int>(i), device_buffer(s));
+    if (params_[i].kind != MemoryRole::Output) lease.add(s, is_written(params_[i]));
+  }
   lease.take();
   list_->run();
 }
 
 Tensor Replayable::make_item(const Item& item, const Walked& arguments,
-                             const PlacedArguments& placed, const Values& values) const {
+                             const PlacedArguments& placed, const VarValues& values) const {
   const auto index = static_cast<size_t>(item.index);
   auto form = [&] { return item.symbolic ? with_values(item.form, values) : item.form; };
-  auto value = [&](Storage& s) {
-    return make_value(fit(buffer_node(s), form()->shape->dims), s.device);
-  };
   switch (item.kind) {
     case Item::Given: return arguments.tensors[index].tensor;
     case Item::GivenRoot: return root_of(arguments.tensors[index].tensor);
     case Item::GivenGradient: return gradients_now_[index];
     case Item::Owned: return states_[index].owner;
-    case Item::OfArgument: return value(*placed.storages[index]);
-    case Item::OfGradient:
-      return value(*prim::base_of(node_of(gradients_now_[index]))->arg.storage);
-    case Item::OfState: return value(*states_[index].storage);
-    case Item::OfOutput: {
-      Tensor t = value(*chosen_[index]);
+    case Item::Value: {
+      Storage& s = storage_of(item.memory, placed);
+      Tensor t = make_value(fit(buffer_node(s), form()->shape->dims), s.device);
       if (item.own) set_own(*t.impl(), true);
       return t;
     }
@@ -198,7 +205,7 @@ Tensor Replayable::make_item(const Item& item, const Walked& arguments,
 }
 
 Replayable::Results Replayable::make_results(const Walked& arguments, const PlacedArguments& placed,
-                                             const Values& values) {
+                                             const VarValues& values) {
   Results out;
   for (const Item& item : items_) made_.push_back(make_item(item, arguments, placed, values));
   for (int i : results_) out.tensors.push_back(made_[static_cast<size_t>(i)]);
@@ -215,11 +222,11 @@ Replayable::Results Replayable::make_results(const Walked& arguments, const Plac
   return out;
 }
 
-Replayable::Results Replayable::replay(const Values& values, const Walked& arguments,
+Replayable::Results Replayable::replay(const VarValues& values, const Walked& arguments,
                                        PlacedArguments& placed) {
   check_parts(values);
   finish_state();
-  check_known_indices(placed.storages);
+  check_known_indices(placed);
   give_own_memory(arguments, argument_written_, placed);
   std::vector<Tensor> written;
   for (size_t i = 0; i < argument_written_.size(); ++i)
@@ -227,9 +234,6 @@ Replayable::Results Replayable::replay(const Values& values, const Walked& argum
   place_gradients(arguments, written);
   prepare_writes(std::move(written));
   choose_outputs();
-  for (size_t i = 0; i < argument_params_.size(); ++i)
-    if (argument_params_[i] >= 0)
-      list_->set_buffer(argument_params_[i], device_buffer(*placed.storages[i]));
   for (const auto& [name, value] : values) list_->set_value(name, value);
   run(placed);
   watch_computed_indices(values);
@@ -254,7 +258,7 @@ std::vector<JitState> Replayable::state(const std::vector<NamedTensor>& names) c
       out.push_back({name_of(s.owner, ""), s.owner, shape_found(s.owner, s.storage->count),
                      s.storage->dtype, device_name(s.storage->device), s.written});
   for (const Gradient& g : gradients_) {
-    if (g.param < 0 || !g.leaf.defined()) continue;
+    if (!g.used || !g.leaf.defined()) continue;
     const Tensor& leaf = g.leaf;
     out.push_back({name_of(leaf, ".grad"), leaf.impl()->grad, shape_of(leaf).sizes(), leaf.dtype(),
                    leaf.device(), g.written});

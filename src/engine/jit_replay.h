@@ -51,11 +51,13 @@ class KnownTensor {
   Tensor tensor_;
 };
 
-// The memory of a call's arguments, and of gradients that were there before it.
-struct Roles {
-  std::unordered_map<const Storage*, int> argument_of, gradient_of;
-  Roles(const Recorder& recorder, const PlacedArguments& placed);
+// Which of the five a memory is, and the number of the argument, gradient, state or output.
+struct MemoryRole {
+  enum Kind : uint8_t { Temporary, Argument, Gradient, State, Output } kind = Temporary;
+  int index = 0;
+  bool operator==(const MemoryRole&) const = default;
 };
+using MemoryRoles = std::unordered_map<const Storage*, MemoryRole>;  // none: Temporary
 
 // What one call of the function did, and what arguments and gradients were.
 struct Recording {
@@ -70,7 +72,7 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
 // What of a captured function there is besides its runs.
 struct Situation {
   Recording recording;
-  SeenSwitches switches;
+  std::vector<SeenSwitch> switches;
   std::vector<KnownTensor> graphs;  // that were pending
   uint64_t plain_switches;          // plain_switches() then
   DType autocast;                   // autocast_dtype()
@@ -87,7 +89,7 @@ class Replayable {
  public:
   // After the function has run and all it leaves is realized. A User error when a replay could not
   // do the same: a variable bound inside, values from the host.
-  Replayable(const Recorder& recorder, const Values& values, const Walked& arguments,
+  Replayable(const Recorder& recorder, const VarValues& values, const Walked& arguments,
              const PlacedArguments& placed, const Walked& results, Situation situation);
   // A User error when a state tensor is held by nothing but this: another was put in its place.
   // Holds in every replay, and from when the recorder is gone.
@@ -104,7 +106,7 @@ class Replayable {
   bool compare(const Recording& other);
   const Recording& recording() const { return situation_.recording; }
   // The list holds.
-  Results replay(const Values& values, const Walked& arguments, PlacedArguments& placed);
+  Results replay(const VarValues& values, const Walked& arguments, PlacedArguments& placed);
   std::vector<JitState> state(const std::vector<NamedTensor>& names) const;
 
  private:
@@ -117,7 +119,6 @@ class Replayable {
   };
   struct Output {
     std::vector<StorageRef> pool;  // that earlier replays wrote, and at first the capture
-    int param;
     bool from_graph;
   };
   // How a replay makes one tensor.
@@ -128,13 +129,11 @@ class Replayable {
       GivenRoot,
       GivenGradient,
       Owned,  // a tensor that is there
-      OfArgument,
-      OfGradient,
-      OfState,
-      OfOutput,
-      View  // one made of memory, or of another item
+      Value,  // one made of a memory
+      View    // or of another item
     } kind;
-    int index = 0;  // of the argument, gradient, state or output; of a view: the item under it
+    int index = 0;  // of the argument, gradient or state; of a view: the item under it
+    MemoryRole memory = {};
     Ref form = {};  // movement over a placeholder
     bool symbolic = false, own = false;
     std::vector<int64_t> strides = {};
@@ -146,13 +145,13 @@ class Replayable {
     bool was_there, stays;  // stays: it is the same tensor afterwards
     int given = -1;         // the argument whose memory the gradient had
     int item = -1;          // otherwise what the leaf has afterwards; -1: none
-    int param = -1;         // of the gradient that was there
+    bool used = false;      // the gradient that was there, by the list
     bool written = false;
   };
   // An index that lies in an argument's or a state's memory, and one that a kernel looks at.
   struct KnownIndex {
     HostCheck check;
-    int argument;  // -1: the check's own storage
+    MemoryRole memory;
   };
   struct ComputedIndex {
     DeviceCheck check;
@@ -161,6 +160,9 @@ class Replayable {
   friend class ReplayBuilder;  // jit_build.cpp
 
   TensorImpl& leaf_of(const Gradient& g, const Walked& arguments) const;
+  Storage& storage_of(MemoryRole memory, const PlacedArguments& placed) const;  // in a replay
+  bool is_written(MemoryRole memory) const;
+  bool is_state(const Storage* s) const { return state_of_.count(s) != 0; }
   // Why a list does not hold, one reason each: jit_fit.cpp.
   std::string changed_switch(const Walked& arguments) const;
   std::string changed_aliases(const Walked& arguments, const PlacedArguments& placed) const;
@@ -169,23 +171,22 @@ class Replayable {
   std::string written_view(const Walked& arguments, const PlacedArguments& placed) const;
   bool follows(size_t position);
   void place_gradients(const Walked& arguments, std::vector<Tensor>& written);
-  void check_parts(const Values& values) const;
-  void check_known_indices(const std::vector<Storage*>& storages) const;
-  void watch_computed_indices(const Values& values) const;
+  void check_parts(const VarValues& values) const;
+  void check_known_indices(const PlacedArguments& placed) const;
+  void watch_computed_indices(const VarValues& values) const;
   void finish_state();
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
   void run(const PlacedArguments& placed);
   Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
-                   const Values& values) const;
+                   const VarValues& values) const;
   Results make_results(const Walked& arguments, const PlacedArguments& placed,
-                       const Values& values);
+                       const VarValues& values);
 
   Situation situation_;
   std::vector<std::pair<std::string, bool>> argument_switches_;
   std::vector<KnownTensor> was_;  // arguments, then gradients, of the capture; undefined: followed
   std::vector<size_t> same_as_;   // by argument: the first with the same memory
-  std::vector<int> argument_params_;  // -1: not used, or the memory of an earlier one
   std::vector<bool> argument_written_;
   std::vector<State> states_;  // in the order of first use
   std::unordered_map<const Storage*, int> state_of_;
@@ -197,6 +198,7 @@ class Replayable {
   std::vector<SymbolicPart> parts_;
   std::vector<KnownIndex> known_indices_;
   std::vector<ComputedIndex> computed_indices_;
+  std::vector<MemoryRole> params_;  // of the list
   std::unique_ptr<CallList> list_;
 
   std::vector<Tensor> gradients_now_;  // those that are there, in a replay

@@ -1,16 +1,12 @@
 #include "engine/kernel_cache.h"
 
-#include <atomic>
 #include <cstdio>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "base/flags.h"
-#include "base/hash.h"
 #include "base/lifetime.h"
 #include "base/threads.h"
-#include "engine/dated.h"
+#include "engine/code_cache.h"
 #include "engine/search.h"
 #include "engine/searched.h"
 #include "ir/print.h"
@@ -22,26 +18,9 @@ namespace mote {
 
 namespace {
 
-struct Key {
-  Flat body;
-  std::string kind;
-  uint64_t flags;
-  bool operator==(const Key& o) const {
-    return flags == o.flags && kind == o.kind && body == o.body;
-  }
-};
-constexpr size_t kMaxKernels = 8192;
-
-struct KeyHash {
-  size_t operator()(const Key& k) const { return mix(k.body.hash, k.flags); }
-};
-struct Cache {
-  std::mutex mutex;
-  std::unordered_map<Key, Dated<std::shared_ptr<const Kernel>>, KeyHash> kernels;
-  std::atomic<uint64_t> compiled{0}, nodes{0}, visits{0}, attempts{0};
-};
-Cache& cache() {
-  static auto* c = new Cache;
+// Memory for code is bounded. Plans in use keep their kernels.
+CodeCache<Kernel>& cache() {
+  static auto* c = new CodeCache<Kernel>(8192);
   return *c;
 }
 
@@ -52,28 +31,20 @@ UOp checked(UOp graph, Stage stage, const char* pass) {
   return graph;
 }
 
-// Counts what is done on this thread in its arena while it lives.
-class CountedArena {
- public:
-  CountedArena() : scope_(fresh()), made_(worker().made()), before_(rewrite_counts()) {}
-  ~CountedArena() {
-    cache().nodes.fetch_add(worker().made() - made_);
-    cache().visits.fetch_add(rewrite_counts().visits - before_.visits);
-    cache().attempts.fetch_add(rewrite_counts().attempts - before_.attempts);
-  }
-
+// The arena that this thread compiles in, empty.
+class WorkArena {
  private:
   struct Worker {
     Arena arena;
   };
-  static Arena& worker() { return PerThread<Worker>::get().arena; }
   static Arena& fresh() {
-    worker().reset();
-    return worker();
+    Arena& arena = PerThread<Worker>::get().arena;
+    arena.reset();
+    return arena;
   }
-  ArenaScope scope_;
-  uint64_t made_;
-  RewriteCounts before_;
+  Arena& arena_ = fresh();
+  ArenaScope scope_{arena_};
+  CountedWork counted_{arena_};
 };
 
 std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& device) {
@@ -94,12 +65,12 @@ std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& dev
   kernel->text = device.render(program);
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);
-  cache().compiled.fetch_add(1);
+  ++counters().kernels_compiled;
   return kernel;
 }
 
 std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
-  CountedArena arena;
+  WorkArena arena;
   UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
   if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
   std::optional<Tuned> searched = searched_actions(body, device);
@@ -110,46 +81,33 @@ std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
 
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies,
                                                        Device& device) {
-  std::vector<std::shared_ptr<const Kernel>> out(bodies.size());
   // Devices of one kind (CPU, CPU:1) share code; NULL and CPU share a target, but not code.
-  const std::string kind = device.name().substr(0, device.name().find(':'));
-  std::vector<Key> missing;
-  std::vector<size_t> made_as(bodies.size());
-  for (size_t i = 0; i < bodies.size(); ++i) {
-    Key key{flatten_graph(bodies[i]), kind, code_flags_hash()};
-    std::lock_guard lock(cache().mutex);
-    auto hit = cache().kernels.find(key);
-    if (hit != cache().kernels.end()) {
-      out[i] = hit->second.use();
-      continue;
-    }
-    made_as[i] = missing.size();
-    missing.push_back(std::move(key));
+  std::vector<std::shared_ptr<const Kernel>> out;
+  std::vector<CodeKey> keys;
+  std::vector<size_t> missing;
+  for (UOp body : bodies) {
+    keys.push_back({flatten_graph(body), device.kind()});
+    out.push_back(cache().find(keys.back()));
+    if (!out.back()) missing.push_back(keys.size() - 1);
   }
   if (flag(Flag::BEAM) && !missing.empty()) {
     std::vector<const Flat*> unknown;
-    for (const Key& key : missing) unknown.push_back(&key.body);
+    for (size_t i : missing) unknown.push_back(&keys[i].flat);
     search_kernels(unknown, device, {.width = static_cast<int>(flag(Flag::BEAM))});
   }
-  std::vector<std::shared_ptr<const Kernel>> made(missing.size());
   const FlagScopes flags;
   parallel_for(static_cast<int64_t>(missing.size()), [&](int64_t i) {
-    FlagScopes::Inherited caller(flags);
-    made[static_cast<size_t>(i)] = build(missing[static_cast<size_t>(i)].body, device);
+    FlagScope caller(flags);
+    const size_t k = missing[static_cast<size_t>(i)];
+    out[k] = build(keys[k].flat, device);
   });
-  std::lock_guard lock(cache().mutex);
-  // Memory for code is bounded. Plans in use keep their kernels.
-  if (cache().kernels.size() + missing.size() > kMaxKernels) drop_older_half(cache().kernels);
-  for (size_t m = 0; m < missing.size(); ++m)
-    cache().kernels.try_emplace(std::move(missing[m]), made[m]);
-  for (size_t i = 0; i < bodies.size(); ++i)
-    if (!out[i]) out[i] = made[made_as[i]];
+  for (size_t i : missing) out[i] = cache().add(std::move(keys[i]), out[i]);
   return out;
 }
 
 std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
                                              Device& device) {
-  CountedArena arena;
+  WorkArena arena;
   const UOp kernel = unflatten_graph(body);
   return compiled(kernel, {apply_all(kernel, actions), {actions.begin(), actions.end()}}, device);
 }
@@ -157,19 +115,23 @@ std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const A
 std::vector<KnownKernel> known_kernels() {
   std::vector<KnownKernel> out;
   const uint64_t flags = code_flags_hash();
-  std::lock_guard lock(cache().mutex);
-  for (const auto& [key, kernel] : cache().kernels)
-    if (key.flags == flags) out.push_back({key.body, key.kind, kernel.value});
+  cache().for_each([&](const CodeKey& key, const std::shared_ptr<const Kernel>& kernel) {
+    if (key.flags == flags) out.push_back({key.flat, key.kind, kernel});
+  });
   return out;
 }
 
-uint64_t kernels_compiled() { return cache().compiled; }
-LoweringWork lowering_work() {
-  return {cache().nodes, {cache().visits, cache().attempts}};
+void clear_kernel_cache() { cache().clear(); }
+
+EngineCounters& counters() {
+  static EngineCounters c;
+  return c;
 }
-void clear_kernel_cache() {
-  std::lock_guard lock(cache().mutex);
-  cache().kernels.clear();
+
+CountedWork::~CountedWork() {
+  counters().nodes += arena_.made() - made_;
+  counters().visits += rewrite_counts().visits - before_.visits;
+  counters().attempts += rewrite_counts().attempts - before_.attempts;
 }
 
 }  // namespace mote

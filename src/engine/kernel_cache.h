@@ -1,5 +1,6 @@
 // Kernels ready to run, one per distinct body, device kind and code-changing configuration.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,13 +36,25 @@ struct KnownKernel {
   std::shared_ptr<const Kernel> kernel;
 };
 std::vector<KnownKernel> known_kernels();
-uint64_t kernels_compiled();
-// What lowering took so far, on all threads.
-struct LoweringWork {
-  uint64_t nodes = 0;  // constructions asked for
-  RewriteCounts rewrites;
-};
-LoweringWork lowering_work();
 void clear_kernel_cache();
+
+// EngineCounts, as threads add to them.
+struct EngineCounters {
+  std::atomic<uint64_t> schedules{0}, schedule_hits{0}, kernels_compiled{0}, kernels_run{0},
+      nodes{0}, visits{0}, attempts{0}, plan_kernels{0}, plan_distinct{0};
+  std::atomic<double> lower_ms{0};
+};
+EngineCounters& counters();
+// Adds what this thread makes in the arena, and its rewrites, while it lives.
+class CountedWork {
+ public:
+  explicit CountedWork(const Arena& a) : arena_(a), made_(a.made()), before_(rewrite_counts()) {}
+  ~CountedWork();
+
+ private:
+  const Arena& arena_;
+  uint64_t made_;
+  RewriteCounts before_;
+};
 
 }  // namespace mote

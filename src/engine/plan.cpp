@@ -4,38 +4,20 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <mutex>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/flags.h"
-#include "base/hash.h"
-#include "engine/dated.h"
+#include "engine/code_cache.h"
 #include "ir/provenance.h"
 #include "ir/spec.h"
-#include "rewrite/rewrite.h"
 
 namespace mote {
 
 namespace {
 
-struct PlanKey {
-  Flat flat;
-  uint64_t flags;
-  bool operator==(const PlanKey& o) const { return flags == o.flags && flat == o.flat; }
-};
-struct PlanKeyHash {
-  size_t operator()(const PlanKey& k) const { return mix(k.flat.hash, k.flags); }
-};
-
-constexpr size_t kMaxPlans = 1024;
-
-struct PlanCache {
-  std::mutex mutex;
-  std::unordered_map<PlanKey, Dated<std::shared_ptr<const CompiledPlan>>, PlanKeyHash> plans;
-};
-PlanCache& cache() {
-  static auto* c = new PlanCache;
+// Programs that never repeat must not pile up.
+CodeCache<CompiledPlan>& cache() {
+  static auto* c = new CodeCache<CompiledPlan>(1024);
   return *c;
 }
 
@@ -59,15 +41,14 @@ Targets targets_of(UOp sink) {
 std::shared_ptr<const CompiledPlan> plan_of(const Flat& flat) {
   Arena arena;
   ArenaScope scope(arena);
-  UOp sink = unflatten_graph(flat);
-  if (flag(Flag::SPEC)) verify(sink, Stage::Tensor, "realize");
-  const RewriteCounts before = rewrite_counts();
-  const UOp plan = schedule(sink, targets_of(sink));
-  counters().visits += rewrite_counts().visits - before.visits;
-  counters().attempts += rewrite_counts().attempts - before.attempts;
-  auto out = compile_plan(plan);
-  counters().nodes += arena.made();
-  return out;
+  UOp plan;
+  {
+    CountedWork counted(arena);
+    UOp sink = unflatten_graph(flat);
+    if (flag(Flag::SPEC)) verify(sink, Stage::Tensor, "realize");
+    plan = schedule(sink, targets_of(sink));
+  }
+  return compile_plan(plan);
 }
 
 }  // namespace
@@ -101,37 +82,22 @@ std::shared_ptr<const CompiledPlan> compile_plan(UOp plan) {
   return out;
 }
 
-EngineCounters& counters() {
-  static EngineCounters c;
-  return c;
-}
-
 std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat) {
-  PlanCache& c = cache();
   ++counters().schedules;
-  PlanKey key{flat, code_flags_hash()};
-  {
-    std::lock_guard lock(c.mutex);
-    if (auto it = c.plans.find(key); it != c.plans.end()) {
-      ++counters().schedule_hits;
-      return it->second.use();
-    }
+  CodeKey key{flat};
+  if (auto known = cache().find(key)) {
+    ++counters().schedule_hits;
+    return known;
   }
   auto plan = plan_of(flat);
   if (flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "scheduled %u steps, %zu kernels\n", plan->steps->nsrc,
                  plan->kernels.size());
-  // Programs that never repeat must not pile up.
-  std::lock_guard lock(c.mutex);
-  if (c.plans.size() >= kMaxPlans) drop_older_half(c.plans);
-  return c.plans.try_emplace(std::move(key), plan).first->second.use();
+  return cache().add(std::move(key), std::move(plan));
 }
 
-void clear_plans() {
-  {
-    std::lock_guard lock(cache().mutex);
-    cache().plans.clear();
-  }
+void clear_caches() {
+  cache().clear();
   clear_kernel_cache();
 }
 

@@ -1,6 +1,5 @@
 // From a flat graph of effects to kernels that are ready to run, kept by the graph's words.
 #pragma once
-#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,18 +28,9 @@ struct CompiledPlan {
   const std::shared_ptr<const Kernel>& kernel(UOp call) const { return kernels.at(key(call)); }
 };
 
-// EngineCounts, as threads add to them.
-struct EngineCounters {
-  std::atomic<uint64_t> schedules{0}, schedule_hits{0}, kernels_run{0}, nodes{0}, visits{0},
-      attempts{0}, plan_kernels{0}, plan_distinct{0};
-  std::atomic<double> lower_ms{0};
-};
-EngineCounters& counters();
-
 // Threads may plan at the same time.
 std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat);
 // The plan with code for its kernels.
 std::shared_ptr<const CompiledPlan> compile_plan(UOp plan);
-void clear_plans();
 
 }  // namespace mote

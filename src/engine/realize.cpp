@@ -93,7 +93,7 @@ bool run_goals(std::span<const Goal> goals, StorageSet scratch, StorageLease& le
   for (const GraphChecks::Made& m : forward.checks().made()) {
     Storage& found = *m.buffer->arg.storage;
     watch(found, m.check);
-    if (r) r->record(RecordedCheck{&found, m.check});
+    if (r) r->device_checks.push_back({&found, m.check});
   }
   return true;
 }
@@ -129,11 +129,6 @@ std::vector<HostArray> interpret_in_memory(std::span<const UOp> roots) try {
                                "interpret this graph"));
 }
 
-UOp buffer_under_effect(UOp effect) {
-  while (!effect->is(Op::Buffer)) effect = effect->src(0);
-  return effect;
-}
-
 // Nothing is written before all checks are known to hold. False: as run_goals.
 bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
   std::vector<UOp> roots = effects_of(goals), buffers;
@@ -144,7 +139,7 @@ bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
     if (UOp at = held ? held : n; at->is(Op::Buffer)) buffers.push_back(at);
   }
   for (UOp b : buffers) lease.add(*b->arg.storage, false);
-  for (UOp root : roots) lease.add(*buffer_under_effect(root)->arg.storage, true);
+  for (UOp root : roots) lease.add(*storage_under(root), true);
   lease.take();
   if (!is_current(goals, buffers)) return false;
   const std::vector<UOp> guards = checks.further_effects();
@@ -156,7 +151,7 @@ bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
   roots.resize(asked);
   std::vector<DeviceBuffer*> written;
   for (UOp leaf : roots) {
-    written.push_back(&device_buffer(*buffer_under_effect(leaf)->arg.storage));
+    written.push_back(&device_buffer(*storage_under(leaf)));
     written.back()->ensure_memory("tensor");
   }
   for (size_t i = 0; i < goals.size(); ++i) {
@@ -200,7 +195,7 @@ void realize(std::span<const Tensor> tensors) try {
     run_first(interpreted_sources(goals));
     if (goals.empty()) return;
     if (device(device_of(goals)).interprets_graphs()) {
-      if (Recorder* r = Recorder::recording()) r->saw_interpreter();
+      if (Recorder* r = Recorder::recording()) r->interpreted = true;
       ran = interpret_goals(goals, lease);
     } else {
       ran = run_goals(goals, std::move(scratch), lease);
@@ -238,21 +233,13 @@ EngineCounts engine_counts() {
   EngineCounts c;
   const EngineCounters& now = counters();
   c.schedules = now.schedules, c.schedule_hits = now.schedule_hits;
-  c.kernels_run = now.kernels_run, c.lower_ms = now.lower_ms;
-  c.nodes = now.nodes, c.visits = now.visits, c.attempts = now.attempts;
+  c.kernels_compiled = now.kernels_compiled, c.kernels_run = now.kernels_run;
+  c.nodes = now.nodes + tensor_graph::made();
+  c.visits = now.visits, c.attempts = now.attempts;
+  c.waits = Token::waits(), c.queue_waits = Device::queue_waits();
+  c.lower_ms = now.lower_ms;
   c.plan_kernels = now.plan_kernels, c.plan_distinct = now.plan_distinct;
-  c.kernels_compiled = kernels_compiled();
-  c.waits = Token::waits();
-  c.queue_waits = Device::queue_waits();
-  const LoweringWork lowering = lowering_work();
-  c.nodes += lowering.nodes + tensor_graph::made();
-  c.visits += lowering.rewrites.visits;
-  c.attempts += lowering.rewrites.attempts;
   return c;
-}
-
-void clear_caches() {
-  clear_plans();
 }
 
 ScheduleReport explain(std::span<const Tensor> tensors) {

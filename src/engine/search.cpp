@@ -148,7 +148,7 @@ class KernelSearch {
     {
       AllCores cores;
       parallel_for(static_cast<int64_t>(lists.size()), [&](int64_t i) {
-        FlagScopes::Inherited caller(flags);
+        FlagScope caller(flags);
         FlagScope quiet(Flag::DEBUG, 0), unkept(Flag::CACHE, 0);
         made[static_cast<size_t>(i)] = attempt(lists[static_cast<size_t>(i)]);
       });
@@ -319,7 +319,7 @@ SearchReport search(double seconds) {
     report.before_ms += c.before_ms, report.after_ms += c.after_ms;
   }
   report.seconds = seconds_since(start);
-  clear_plans();
+  clear_caches();
   return report;
 }
 

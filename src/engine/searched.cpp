@@ -106,8 +106,7 @@ std::string device_key(Device& device) {
   const Target& t = device.target();
   const std::string all =
       text(device.about(), " ", to_string(t), flag(Flag::STRICT) ? " strict" : "");
-  const std::string kind = device.name().substr(0, device.name().find(':'));
-  return text(kind, "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
+  return text(device.kind(), "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
 }
 
 std::optional<Found> find_searched(const std::string& kernel, const std::string& device) {

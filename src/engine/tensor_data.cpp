@@ -1,9 +1,11 @@
 // The members of Tensor that run things and give values to the host.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "base/error.h"
 #include "engine/checks.h"
+#include "engine/goals.h"
 #include "engine/jit_record.h"
 #include "engine/realize.h"
 #include "ir/eval.h"
@@ -48,16 +50,15 @@ static int64_t count_of(const std::vector<int64_t>& sizes) {
 
 // Memory has room for the largest sizes: the values lie in the front of each axis.
 static std::vector<std::byte> front_of(const std::vector<std::byte>& memory, const Tensor& t,
-                                const std::vector<int64_t>& sizes) {
-  auto element = static_cast<size_t>(size_of(t.dtype()));
-  std::vector<int64_t> strides = row_major_strides(dims_of(t)), at(sizes.size(), 0);
-  std::vector<std::byte> out = host_memory(count_of(sizes) * size_of(t.dtype()));
-  for (size_t to = 0; to < out.size(); to += element) {
-    int64_t from = 0;
-    for (size_t i = 0; i < at.size(); ++i) from += at[i] * strides[i];
-    std::memcpy(&out[to], &memory[static_cast<size_t>(from) * element], element);
-    for (size_t i = at.size(); i-- > 0 && ++at[i] == sizes[i];) at[i] = 0;
-  }
+                                       const std::vector<int64_t>& sizes) {
+  const int64_t element = size_of(t.dtype());
+  Grid places(shape_of(t).sizes());
+  for (size_t i = 0; i < sizes.size(); ++i) places.axes[i].size = sizes[i];
+  std::vector<std::byte> out = host_memory(count_of(sizes) * element);
+  std::byte* to = out.data();
+  places.for_rows([&](int64_t place, StridedAxis row) {
+    to = std::copy_n(memory.data() + place * element, row.size * element, to);
+  });
   return out;
 }
 
@@ -77,9 +78,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   uint8_t there = gather && !mote::device(impl.device).computes() ? kDefaultDevice : impl.device;
   Tensor plain = gather ? make_value(prim::contiguous(copied_to(t, there)), there) : t;
   mote::realize({plain});
-  UOp leaf = node_of(plain);
-  while (!leaf->is(Op::Buffer)) leaf = leaf->src(0);
-  auto& buffer = device_buffer(*leaf->arg.storage);
+  auto& buffer = device_buffer(*storage_under(node_of(plain)));
   Device& device = buffer.device_ref();
   if (!device.holds_data())
     fail(ErrorKind::User, text("[", current_method(), "] the device ", device.name(),

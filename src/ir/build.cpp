@@ -48,15 +48,7 @@ UOp reduce_over(Op op, UOp value, std::span<const UOp> ranges) {
   return make(Op::Reduce, value->dtype, src, Arg::of(intern_arg(ints)));
 }
 
-UOp fold_identity(Op op, DType d) {
-  if (op == Op::Add || op == Op::Or || op == Op::Xor) return constant(d, 0);
-  if (op == Op::Mul) return constant(d, 1);
-  if (op == Op::And) return constant(d, d == DType::boolean ? 1 : -1);
-  const bool most = op == Op::Min;  // the identity of Min is the largest value
-  if (is_float(d)) return constant(d, most ? HUGE_VAL : -HUGE_VAL);
-  if (d == DType::u64) return make(Op::Const, d, {}, Arg::of(most ? int64_t{-1} : int64_t{0}));
-  return constant(d, most ? row(d).hi : row(d).lo);
-}
+UOp fold_identity(Op op, DType d) { return make(Op::Const, d, {}, arg_of(identity_of(op, d))); }
 
 UOp unary(Op op, UOp a) { return make(op, a->dtype, {a}); }
 UOp binary(Op op, UOp a, UOp b) {

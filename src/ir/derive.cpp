@@ -144,6 +144,8 @@ Interval alu_interval(const Parts& p) {
   }
 }
 
+bool keeps_values(Op op) { return has(op, Movement) || has(op, Moves); }
+
 Interval interval(const Parts& p) {
   if (is_float(p.dtype) || p.dtype == DType::none) return {kMin, kMax};
   if (has(p.op, Alu)) {
@@ -169,39 +171,23 @@ Interval interval(const Parts& p) {
         return of(p.src[0]);
       return whole(p.dtype);
     case Op::Pad: return {std::min<Wide>(p.src[0]->lo, 0), std::max<Wide>(p.src[0]->hi, 0)};
-    case Op::Reshape:
-    case Op::Permute:
-    case Op::Expand:
-    case Op::Shrink:
-    case Op::Flip:
-    case Op::Window:
-    case Op::Contiguous:
-    case Op::Detach:
-    case Op::Given:
-    case Op::Check:
-    case Op::Copy:
     case Op::Stage: return of(p.src[0]);
-    default: return whole(p.dtype);
+    default: return keeps_values(p.op) ? of(p.src[0]) : whole(p.dtype);
   }
 }
 
 int64_t saturate(Wide v) { return static_cast<int64_t>(std::clamp<Wide>(v, kMin, kMax)); }
 
-uint64_t slot_bit(const Node* r) {
-  int64_t slot = r->arg.object->ints[0];
-  return slot < 64 ? 1ull << slot : 0;
-}
+uint64_t bit_of(int64_t slot) { return slot < 64 ? 1ull << slot : 0; }
 
 uint64_t open_bits(const Parts& p) {
-  if (p.op == Op::Range) {
-    int64_t slot = p.arg.object->ints[0];
-    return (slot < 64 ? 1ull << slot : 0) | p.src[0]->ranges;
-  }
+  if (p.op == Op::Range) return bit_of(p.arg.object->ints[0]) | p.src[0]->ranges;
   bool closes = p.op == Op::Reduce || p.op == Op::End || p.op == Op::Stage;
   uint64_t open = 0, closed = 0;
   for (size_t i = 0; i < p.src.size(); ++i) {  // the value itself may be a range
     const Node* s = p.src[i];
-    if (closes && i > 0 && s->op == Op::Range) closed |= slot_bit(s), open |= s->sources[0]->ranges;
+    if (closes && i > 0 && s->op == Op::Range)
+      closed |= bit_of(s->ints(0)), open |= s->sources[0]->ranges;
     else open |= s->ranges;
   }
   return open & ~closed;
@@ -319,14 +305,11 @@ std::vector<Dim> derive_shape(const Parts& p) {
         out[static_cast<size_t>(p.arg.object->ints[i])] = Dim(1);
       return out;
     }
-    case Op::Contiguous:
-    case Op::Detach:
-    case Op::Given:
-    case Op::Check:
-    case Op::Copy:
-    case Op::After: return p.src[0]->shape ? p.src[0]->shape->dims : std::vector<Dim>{};
-    default: return has(p.op, Alu) ? elementwise_shape(p) : std::vector<Dim>{};
+    default: break;
   }
+  if (has(p.op, Alu)) return elementwise_shape(p);
+  const bool shows = has(p.op, Moves) || p.op == Op::After;
+  return shows && p.src[0]->shape ? p.src[0]->shape->dims : std::vector<Dim>{};
 }
 
 }  // namespace mote

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/float_environment.h"
+#include "ir/ops.h"
 
 namespace mote {
 
@@ -13,23 +14,23 @@ static constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 const DTypeRow dtype_rows[kDTypes] = {
-    {"void", 0, 0, false, false, false, kMin, kMax},
-    {"bool", 1, 1, false, false, false, 0, 1},
-    {"u8", 1, 8, false, true, false, 0, UINT8_MAX},
-    {"u16", 2, 16, false, true, false, 0, UINT16_MAX},
-    {"u32", 4, 32, false, true, false, 0, UINT32_MAX},
-    {"u64", 8, 64, false, true, false, 0, kMax},
-    {"i8", 1, 8, false, true, true, INT8_MIN, INT8_MAX},
-    {"i16", 2, 16, false, true, true, INT16_MIN, INT16_MAX},
-    {"i32", 4, 32, false, true, true, INT32_MIN, INT32_MAX},
-    {"i64", 8, 64, false, true, true, kMin, kMax},
-    {"f8e4m3", 1, 8, true, false, true, kMin, kMax},
-    {"f8e5m2", 1, 8, true, false, true, kMin, kMax},
-    {"bf16", 2, 16, true, false, true, kMin, kMax},
-    {"f16", 2, 16, true, false, true, kMin, kMax},
-    {"f32", 4, 32, true, false, true, kMin, kMax},
-    {"f64", 8, 64, true, false, true, kMin, kMax},
-    {"index", 8, 64, false, true, true, kMin, kMax},
+    {"void",   0, 0,  0,  false, false, false, kMin,      kMax      },
+    {"bool",   1, 1,  0,  false, false, false, 0,         1         },
+    {"u8",     1, 8,  0,  false, true,  false, 0,         UINT8_MAX },
+    {"u16",    2, 16, 0,  false, true,  false, 0,         UINT16_MAX},
+    {"u32",    4, 32, 0,  false, true,  false, 0,         UINT32_MAX},
+    {"u64",    8, 64, 0,  false, true,  false, 0,         kMax      },
+    {"i8",     1, 8,  0,  false, true,  true,  INT8_MIN,  INT8_MAX  },
+    {"i16",    2, 16, 0,  false, true,  true,  INT16_MIN, INT16_MAX },
+    {"i32",    4, 32, 0,  false, true,  true,  INT32_MIN, INT32_MAX },
+    {"i64",    8, 64, 0,  false, true,  true,  kMin,      kMax      },
+    {"f8e4m3", 1, 8,  3,  true,  false, true,  kMin,      kMax      },
+    {"f8e5m2", 1, 8,  2,  true,  false, true,  kMin,      kMax      },
+    {"bf16",   2, 16, 7,  true,  false, true,  kMin,      kMax      },
+    {"f16",    2, 16, 10, true,  false, true,  kMin,      kMax      },
+    {"f32",    4, 32, 23, true,  false, true,  kMin,      kMax      },
+    {"f64",    8, 64, 52, true,  false, true,  kMin,      kMax      },
+    {"index",  8, 64, 0,  false, true,  true,  kMin,      kMax      },
 };
 
 const char* name(DType d) { return row(d).name; }
@@ -39,12 +40,7 @@ bool is_int(DType d) { return row(d).integer; }
 bool is_signed(DType d) { return row(d).sign; }
 
 bool parse_dtype(std::string_view text, DType* dtype) {
-  for (int i = 0; i < kDTypes; ++i)
-    if (text == dtype_rows[i].name) {
-      *dtype = static_cast<DType>(i);
-      return true;
-    }
-  return false;
+  return parse_name(text, dtype_rows, &DTypeRow::name, dtype);
 }
 
 // PyTorch: bool < ints < floats; u8 with a signed type takes the next wider signed one; mixed
@@ -74,130 +70,90 @@ DType bits_type(int bits) {
 }
 
 int64_t wrap_to(DType d, int64_t v) {
-  switch (d) {
-    case DType::boolean: return v != 0;
-    case DType::u8: return static_cast<uint8_t>(v);
-    case DType::u16: return static_cast<uint16_t>(v);
-    case DType::u32: return static_cast<uint32_t>(v);
-    case DType::i8: return static_cast<int8_t>(v);
-    case DType::i16: return static_cast<int16_t>(v);
-    case DType::i32: return static_cast<int32_t>(v);
-    default: return v;
-  }
+  if (d == DType::boolean) return v != 0;
+  if (!is_int(d)) return v;
+  const int unused = 64 - row(d).bits;
+  const uint64_t top = static_cast<uint64_t>(v) << unused;
+  return is_signed(d) ? static_cast<int64_t>(top) >> unused : static_cast<int64_t>(top >> unused);
 }
 
-// A small float of e exponent and m mantissa bits, as an unsigned pattern; nearest even.
-static unsigned encode_small(double v, int e, int m, bool has_inf) {
-  const unsigned sign = std::signbit(v) ? 1u << (e + m) : 0;
-  const unsigned all = (1u << e) - 1;
-  const unsigned nan = has_inf ? (all << m) | (1u << (m - 1)) : (all << m) | ((1u << m) - 1);
-  if (std::isnan(v)) return sign | nan;
-  const int bias = (1 << (e - 1)) - 1;
-  double a = std::fabs(v);
-  int exp2 = a == 0 || std::isinf(a) ? 0 : std::ilogb(a);
-  int unit = std::max(exp2, 1 - bias) - m;  // weight of the last mantissa bit
-  double q = std::isinf(a) ? a : std::nearbyint(std::ldexp(a, -unit));
-  double largest = std::ldexp(2.0 - std::ldexp(1.0, -m) * (has_inf ? 1 : 2),
-                              static_cast<int>(all) - bias - (has_inf ? 1 : 0));
-  if (std::isinf(a) || std::ldexp(q, unit) > largest)
-    return sign | (has_inf ? all << m : nan);
-  auto mant = static_cast<unsigned>(q);
-  unsigned biased = static_cast<unsigned>(unit + m + bias);
-  if (mant < (1u << m)) return sign | mant;  // subnormal (or zero): exponent field 0
-  return sign | ((biased << m) + (mant - (1u << m)));
+SmallFloat layout_of(DType d) {
+  const int bits = row(d).bits, m = row(d).mantissa, e = bits - 1 - m;
+  const unsigned top = ((1u << e) - 1) << m;  // an exponent of all ones
+  const bool has_inf = d != DType::f8e4m3;
+  const unsigned nan = has_inf ? top | 1u << (m - 1) : top | ((1u << m) - 1);
+  return {bits, m, (1 << (e - 1)) - 1, (has_inf ? top : nan) - 1, has_inf ? top : nan, nan};
 }
 
-static double decode_small(unsigned bits, int e, int m, bool has_inf) {
-  const int bias = (1 << (e - 1)) - 1;
-  const unsigned all = (1u << e) - 1, exp = bits >> m & all, mant = bits & ((1u << m) - 1);
-  const double sign = bits >> (e + m) & 1 ? -1.0 : 1.0;
-  if (exp == all && (has_inf || mant == (1u << m) - 1)) {
-    if (has_inf && mant == 0) return sign * INFINITY;
-    return std::copysign(std::nan(""), sign);
-  }
-  if (exp == 0) return sign * std::ldexp(mant, 1 - bias - m);
-  return sign * std::ldexp(mant + (1u << m), static_cast<int>(exp) - bias - m);
+// The nearest pattern, of two the even one.
+static unsigned encode_small(DType d, double v) {
+  const SmallFloat f = layout_of(d);
+  const unsigned sign = std::signbit(v) ? 1u << (f.bits - 1) : 0, one = 1u << f.mantissa;
+  const double a = std::fabs(v);
+  if (!std::isfinite(v)) return sign | (std::isnan(v) ? f.nan : f.infinity);
+  // The weight of the last mantissa bit.
+  const int unit = std::max(a == 0 ? 0 : std::ilogb(a), 1 - f.bias) - f.mantissa;
+  const auto mantissa = static_cast<unsigned>(std::nearbyint(std::ldexp(a, -unit)));
+  if (mantissa < one) return sign | mantissa;  // subnormal (or zero): exponent field 0
+  const auto exponent = static_cast<unsigned>(unit + f.mantissa + f.bias);
+  return sign | std::min((exponent << f.mantissa) + (mantissa - one), f.largest + 1);
+}
+
+static double decode_small(DType d, unsigned bits) {
+  const SmallFloat f = layout_of(d);
+  const double sign = bits >> (f.bits - 1) & 1 ? -1.0 : 1.0;
+  const unsigned magnitude = bits & ((1u << (f.bits - 1)) - 1), one = 1u << f.mantissa;
+  if (magnitude > f.largest)
+    return magnitude == f.infinity && f.infinity != f.nan ? sign * INFINITY
+                                                          : std::copysign(std::nan(""), sign);
+  const auto exponent = static_cast<int>(magnitude >> f.mantissa);
+  const unsigned mantissa = magnitude % one + (exponent ? one : 0);
+  return sign * std::ldexp(mantissa, std::max(exponent, 1) - f.bias - f.mantissa);
 }
 
 Half to_half(double v) {
   FloatEnvironment nearest;
-  return {static_cast<uint16_t>(encode_small(v, 5, 10, true))};
+  return {static_cast<uint16_t>(encode_small(DType::f16, v))};
 }
 BFloat16 to_bfloat16(double v) {
   FloatEnvironment nearest;
-  return {static_cast<uint16_t>(encode_small(v, 8, 7, true))};
+  return {static_cast<uint16_t>(encode_small(DType::bf16, v))};
 }
-double to_double(Half v) { return decode_small(v.bits, 5, 10, true); }
-double to_double(BFloat16 v) { return decode_small(v.bits, 8, 7, true); }
+double to_double(Half v) { return decode_small(DType::f16, v.bits); }
+double to_double(BFloat16 v) { return decode_small(DType::bf16, v.bits); }
 
 double round_to(DType d, double v) {
-  switch (d) {
-    case DType::f64: return v;
-    case DType::f32: return static_cast<float>(v);
-    case DType::f16: return to_double(to_half(v));
-    case DType::bf16: return to_double(to_bfloat16(v));
-    case DType::f8e4m3: return decode_small(encode_small(v, 4, 3, false), 4, 3, false);
-    case DType::f8e5m2: return decode_small(encode_small(v, 5, 2, true), 5, 2, true);
-    default: return v;
-  }
+  if (d == DType::f32) return static_cast<float>(v);
+  if (!is_float(d) || d == DType::f64) return v;
+  FloatEnvironment nearest;
+  return decode_small(d, encode_small(d, v));
 }
 
-template <class T>
-static T read(const void* p) {
-  T v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T>
-static void write(void* p, T v) {
-  std::memcpy(p, &v, sizeof v);
-}
-
-double load_float(DType d, const void* p) {
-  switch (d) {
-    case DType::f64: return read<double>(p);
-    case DType::f32: return read<float>(p);
-    case DType::f16: return decode_small(read<uint16_t>(p), 5, 10, true);
-    case DType::bf16: return decode_small(read<uint16_t>(p), 8, 7, true);
-    case DType::f8e4m3: return decode_small(read<uint8_t>(p), 4, 3, false);
-    case DType::f8e5m2: return decode_small(read<uint8_t>(p), 5, 2, true);
-    default: return static_cast<double>(load_int(d, p));
-  }
-}
-
+// The processor is little-endian, as elements are.
 int64_t load_int(DType d, const void* p) {
-  switch (d) {
-    case DType::boolean: return read<uint8_t>(p) != 0;
-    case DType::u8: return read<uint8_t>(p);
-    case DType::u16: return read<uint16_t>(p);
-    case DType::u32: return read<uint32_t>(p);
-    case DType::i8: return read<int8_t>(p);
-    case DType::i16: return read<int16_t>(p);
-    case DType::i32: return read<int32_t>(p);
-    default: return read<int64_t>(p);
-  }
-}
-
-void store_float(DType d, void* p, double v) {
-  switch (d) {
-    case DType::f64: return write<double>(p, v);
-    case DType::f32: return write<float>(p, static_cast<float>(v));
-    case DType::f16: return write<uint16_t>(p, static_cast<uint16_t>(encode_small(v, 5, 10, true)));
-    case DType::bf16: return write<uint16_t>(p, static_cast<uint16_t>(encode_small(v, 8, 7, true)));
-    case DType::f8e4m3:
-      return write<uint8_t>(p, static_cast<uint8_t>(encode_small(v, 4, 3, false)));
-    case DType::f8e5m2: return write<uint8_t>(p, static_cast<uint8_t>(encode_small(v, 5, 2, true)));
-    default: return store_int(d, p, static_cast<int64_t>(v));
-  }
+  int64_t v = 0;
+  std::memcpy(&v, p, static_cast<size_t>(row(d).bytes));
+  return wrap_to(d, v);
 }
 
 void store_int(DType d, void* p, int64_t v) {
-  switch (row(d).bytes) {
-    case 1: return write<uint8_t>(p, static_cast<uint8_t>(d == DType::boolean ? v != 0 : v));
-    case 2: return write<uint16_t>(p, static_cast<uint16_t>(v));
-    case 4: return write<uint32_t>(p, static_cast<uint32_t>(v));
-    default: return write<int64_t>(p, v);
-  }
+  if (d == DType::boolean) v = v != 0;
+  std::memcpy(p, &v, static_cast<size_t>(row(d).bytes));
+}
+
+double load_float(DType d, const void* p) {
+  const int64_t bits = load_int(d, p);
+  if (!is_float(d)) return static_cast<double>(bits);
+  if (d == DType::f64) return std::bit_cast<double>(bits);
+  if (d == DType::f32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  return decode_small(d, static_cast<unsigned>(bits));
+}
+
+void store_float(DType d, void* p, double v) {
+  if (!is_float(d)) return store_int(d, p, static_cast<int64_t>(v));
+  if (d == DType::f64) return store_int(d, p, std::bit_cast<int64_t>(v));
+  if (d == DType::f32) return store_int(d, p, std::bit_cast<int32_t>(static_cast<float>(v)));
+  store_int(d, p, encode_small(d, v));
 }
 
 }  // namespace mote

@@ -14,6 +14,7 @@ struct DTypeRow {
   const char* name;
   int bytes;
   int bits;
+  int mantissa;  // bits of it, of floats
   bool floating, integer, sign;
   int64_t lo, hi;  // of integers; u64's hi is saturated to int64 max
 };
@@ -24,6 +25,15 @@ inline void append(std::string& out, DType d) { out += name(d); }
 
 DType accumulator(DType d);  // what a sum of d's is computed in (16-bit floats: f32)
 DType bits_type(int bits);   // the unsigned integer of that width
+
+// How a float narrower than f32 lies in its bits: sign, exponent with this bias, mantissa.
+struct SmallFloat {
+  int bits, mantissa, bias;
+  unsigned largest;   // the pattern of the largest finite magnitude
+  unsigned infinity;  // what larger magnitudes become; f8e4m3 has none, and they become NaN
+  unsigned nan;
+};
+SmallFloat layout_of(DType d);
 
 // Round a double to what the float dtype d can hold (e4m3 saturates to NaN as PyTorch's fn
 // variant).

@@ -225,4 +225,22 @@ Scalar eval(Op op, DType dtype, std::span<const Scalar> src) {
   return {dtype, wrap_to(dtype, eval_int(op, dtype, src[0].i, b.i)), 0};
 }
 
+Scalar identity_of(Op op, DType dtype) {
+  const bool largest = op == Op::Min;
+  switch (op) {
+    case Op::Add:
+    case Op::Or:
+    case Op::Xor: return scalar(dtype, int64_t{0});
+    case Op::Mul: return scalar(dtype, int64_t{1});
+    case Op::And: return scalar(dtype, int64_t{-1});
+    case Op::Max:
+    case Op::Min:
+      if (is_float(dtype)) return scalar(dtype, largest ? HUGE_VAL : -HUGE_VAL);
+      if (dtype == DType::u64) return scalar(dtype, int64_t{largest ? -1 : 0});
+      return scalar(dtype, largest ? row(dtype).hi : row(dtype).lo);
+    default: ensure(false, "a Reduce with ", name(op));
+  }
+  return {};
+}
+
 }  // namespace mote

@@ -19,6 +19,8 @@ Arg arg_of(const Scalar& s);
 // The value of `op` giving `dtype`; sources already of the dtypes the op wants. Index overflow in
 // FloorDiv, Add, Mul is the caller's care (saturates). Division of an index by 0 gives 0.
 Scalar eval(Op op, DType dtype, std::span<const Scalar> src);
+// What folding nothing with an associative op gives.
+Scalar identity_of(Op op, DType dtype);
 bool same_bits(const Scalar& a, const Scalar& b);  // NaNs are equal, -0.0 and 0.0 are not
 uint64_t threefry(uint64_t counter, uint64_t key);
 

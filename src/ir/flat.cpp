@@ -46,17 +46,25 @@ bool names_place(UOp user, uint32_t source, bool user_is_place) {
 uint32_t write_bound(UOp var, Writer& out, FlatInputs& inputs) {
   const std::string& name = var->arg.object->str;
   const int64_t value = var->ints(3);
-  auto bound = std::ranges::find(inputs.values, name, [](const auto& v) { return v.first; });
-  if (bound == inputs.values.end())
-    inputs.values.emplace_back(name, value);
-  else
-    check(bound->second == value, "[", current_method(), "] the variable ", name,
-          " is bound to both ", bound->second, " and ", value, " in what is realized together");
+  add_value(inputs.values, name, value, current_method(), "what is realized together");
   int64_t ints[] = {var->ints(0), var->ints(1), 0, 0};
   return out.add(Op::Var, var->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
 }
 
 }  // namespace
+
+const int64_t* find_value(const VarValues& values, std::string_view name) {
+  auto it = std::ranges::find(values, name, &VarValues::value_type::first);
+  return it == values.end() ? nullptr : &it->second;
+}
+
+void add_value(VarValues& values, const std::string& name, int64_t value, const char* method,
+               const char* what) {
+  const int64_t* known = find_value(values, name);
+  if (!known) return void(values.emplace_back(name, value));
+  check(*known == value, "[", method, "] the variable ", name, " is bound to both ", *known,
+        " and ", value, " in ", what);
+}
 
 Flat flatten_graph(UOp root) {
   Writer out;

@@ -19,9 +19,15 @@ struct Flat {
   bool operator==(const Flat& o) const { return words == o.words; }
 };
 
+using VarValues = std::vector<std::pair<std::string, int64_t>>;  // of variables, by name
+const int64_t* find_value(const VarValues& values, std::string_view name);
+// A User error, said by a method, where it has another value in `what`.
+void add_value(VarValues& values, const std::string& name, int64_t value, const char* method,
+               const char* what);
+
 struct FlatInputs {
-  std::vector<UOp> buffers;                              // by Param slot: Buffer nodes
-  std::vector<std::pair<std::string, int64_t>> values;   // of the bound Vars, by name
+  std::vector<UOp> buffers;  // by Param slot: Buffer nodes
+  VarValues values;          // of the bound Vars
   bool torn = false;  // another thread wrote a buffer meanwhile: two versions of it are named
 };
 
@@ -32,7 +38,7 @@ Flat flatten_graph(UOp root);
 class Flattener {
  public:
   virtual ~Flattener() = default;
-  virtual UOp forward(UOp node) = 0;  // node itself when it is not realized
+  virtual UOp forward(UOp node) { return node; }  // itself when it is not realized
   // Whether the effects write it and nobody needs it afterwards: a Param in local space.
   virtual bool is_scratch(const Storage&) { return false; }
   // More effects, which those written so far turned out to need; asked for until there are none.

@@ -1,21 +1,10 @@
 #include "ir/fold.h"
 
-#include <bit>
-
 #include "ir/eval.h"
 
 namespace mote {
 
 namespace {
-
-bool is_int_const(const Node* n, int64_t v) {
-  return n->op == Op::Const && !is_float(n->dtype) && n->arg.i == v;
-}
-bool is_float_const(const Node* n, double v) {
-  return n->op == Op::Const && is_float(n->dtype) &&
-         std::bit_cast<uint64_t>(n->arg.f) == std::bit_cast<uint64_t>(v);
-}
-bool is_one(const Node* n) { return is_int_const(n, 1) || is_float_const(n, 1.0); }
 
 bool all_const(const Parts& p) {
   for (const Node* s : p.src)
@@ -40,17 +29,18 @@ Folded fold_binary(const Parts& p) {
   const bool floats = is_float(p.dtype);
   switch (p.op) {
     case Op::Add:
-      if (is_int_const(b, 0) || is_float_const(b, -0.0)) return existing(a);
-      if (is_int_const(a, 0) || is_float_const(a, -0.0)) return existing(b);
+      // Of floats the zero that adds nothing is -0; an integer has only one.
+      if (is_const(b, -0.0)) return existing(a);
+      if (is_const(a, -0.0)) return existing(b);
       break;
     case Op::Mul:
-      if (is_one(b)) return existing(a);
-      if (is_one(a)) return existing(b);
+      if (is_const(b, 1)) return existing(a);
+      if (is_const(a, 1)) return existing(b);
       break;
     case Op::Div:
     case Op::IDiv:
     case Op::FloorDiv:
-      if (is_one(b)) return existing(a);
+      if (is_const(b, 1)) return existing(a);
       break;
     case Op::FloorMod:
       if (a->lo >= 0 && a->hi < b->lo) return existing(a);
@@ -71,8 +61,8 @@ Folded fold_binary(const Parts& p) {
       }
       break;
     case Op::Xor:
-      if (is_int_const(b, 0)) return existing(a);
-      if (is_int_const(a, 0)) return existing(b);
+      if (b->is_const(0)) return existing(a);
+      if (a->is_const(0)) return existing(b);
       break;
     default: break;
   }

@@ -1,7 +1,7 @@
 #include "ir/node.h"
 
 #include <algorithm>
-#include <bit>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -54,26 +54,13 @@ void append(std::string& out, const Dim& d) {
 
 void append(std::string& out, const Shape& s) { append(out, s.dims); }
 
-bool is_const(UOp u) { return u->op == Op::Const; }
-
-bool is_const(UOp u, double value) {
-  if (u->op != Op::Const) return false;
-  if (!is_float(u->dtype)) return static_cast<double>(u->arg.i) == value;
-  return std::bit_cast<uint64_t>(u->arg.f) == std::bit_cast<uint64_t>(value);
-}
-
 static constexpr const char* role_names[] = {"loop",   "reduce", "global",
                                              "upcast", "unroll", "vector",
                                              "accumulate", "local", "group"};
 const char* name(Role role) { return role_names[static_cast<int>(role)]; }
 
 bool parse_role(std::string_view text, Role* role) {
-  for (size_t i = 0; i < std::size(role_names); ++i)
-    if (text == role_names[i]) {
-      *role = static_cast<Role>(i);
-      return true;
-    }
-  return false;
+  return parse_name(text, role_names, std::identity(), role);
 }
 
 }  // namespace mote

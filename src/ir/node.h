@@ -12,6 +12,7 @@
 // holds.
 #pragma once
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -115,8 +116,12 @@ struct Node {
   bool is_const(int64_t v) const { return op == Op::Const && !is_float(dtype) && arg.i == v; }
 };
 
-bool is_const(UOp u);                   // a Const of any dtype
-bool is_const(UOp u, double value);     // with that value; -0.0 is not 0.0
+inline bool is_const(UOp u) { return u->op == Op::Const; }  // of any dtype
+inline bool is_const(UOp u, double value) {  // with that value; of floats -0.0 is not 0.0
+  if (u->op != Op::Const) return false;
+  if (!is_float(u->dtype)) return static_cast<double>(u->arg.i) == value;
+  return std::bit_cast<uint64_t>(u->arg.f) == std::bit_cast<uint64_t>(value);
+}
 inline bool is_zero(UOp u) { return is_const(u, 0.0); }
 
 // Range arguments.

@@ -9,15 +9,6 @@ const OpRow op_rows[kOps] = {
 #undef OP
 };
 
-bool parse_op(std::string_view text, Op* op) {
-  for (int i = 0; i < kOps; ++i)
-    if (text == op_rows[i].name) {
-      *op = static_cast<Op>(i);
-      return true;
-    }
-  return false;
-}
-
 OpSet ops_with(Trait trait) {
   OpSet set;
   for (int i = 0; i < kOps; ++i)

@@ -1,5 +1,6 @@
 // The op table: what every op is, in one row each (ops.def).
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -38,7 +39,17 @@ extern const OpRow op_rows[kOps];
 inline const OpRow& row(Op op) { return op_rows[static_cast<int>(op)]; }
 inline const char* name(Op op) { return row(op).name; }
 inline bool has(Op op, Trait trait) { return row(op).traits & trait; }
-bool parse_op(std::string_view text, Op* op);
+// The number, as an E, of the row that has this name.
+template <class E, class Row, size_t count, class Name>
+bool parse_name(std::string_view text, const Row (&rows)[count], Name name, E* out) {
+  const Row* found = std::ranges::find(rows, text, name);
+  if (found == std::end(rows)) return false;
+  *out = static_cast<E>(found - rows);
+  return true;
+}
+inline bool parse_op(std::string_view text, Op* op) {
+  return parse_name(text, op_rows, &OpRow::name, op);
+}
 
 // A set of ops in two words.
 struct OpSet {

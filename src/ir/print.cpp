@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <unordered_map>
 
 #include "base/number.h"
@@ -199,15 +200,10 @@ class Parser {
     return w;
   }
 
-  template <class T>
-  bool number(std::string_view w, T* v) const {
-    return read_number(w, *v);
-  }
-
   UOp definition() {
     std::string_view w = word();
     int64_t id = 0;
-    require(w[0] == '%' && number(w.substr(1), &id), "'", w, "' is not a %number");
+    require(w[0] == '%' && read_number(w.substr(1), id), "'", w, "' is not a %number");
     require(accept('='), "'=' is missing");
     w = word();
     Op op;
@@ -259,7 +255,7 @@ class Parser {
   UOp source(std::string_view w) {
     if (w[0] != '%') return literal(w);
     int64_t id = 0;
-    require(number(w.substr(1), &id), "'", w, "' is not a %number");
+    require(read_number(w.substr(1), id), "'", w, "' is not a %number");
     auto it = nodes_.find(id);
     require(it != nodes_.end(), "%", id, " is not defined above");
     return it->second;
@@ -276,13 +272,13 @@ class Parser {
     Arg arg;
     bool ok;
     if (is_float(dtype)) {
-      ok = nan_bits(value, &arg.f) || number(value, &arg.f);
+      ok = nan_bits(value, &arg.f) || read_number(value, arg.f);
     } else if (dtype == DType::u64) {
       uint64_t u = 0;
-      ok = number(value, &u);
+      ok = read_number(value, u);
       arg.i = static_cast<int64_t>(u);
     } else {
-      ok = number(value, &arg.i) && wrap_to(dtype, arg.i) == arg.i;
+      ok = read_number(value, arg.i) && wrap_to(dtype, arg.i) == arg.i;
     }
     require(ok, "'", w, "' is neither an op nor a literal");
     return made(dtype, arg);
@@ -322,27 +318,17 @@ class Parser {
   }
 
   int64_t entry(char field, std::string_view w) const {
-    Op op;
-    Role role;
     int64_t v = 0;
-    if (field == 'o') {
-      require(parse_op(w, &op), "'", w, "' is not an op");
-      return static_cast<int64_t>(op);
-    }
-    if (field == 'r') {
+    Role role{};
+    if (field == 'o')
+      require(parse_name(w, op_rows, &OpRow::name, &v), "'", w, "' is not an op");
+    else if (field == 'r')
       require(parse_role(w, &role), "'", w, "' is not a role");
-      return static_cast<int64_t>(role);
-    }
-    if (field == 's') {
-      for (const char* space : space_names)
-        if (w != space)
-          ++v;
-        else
-          return v;
-      require(false, "'", w, "' is not a memory space");
-    }
-    require(number(w, &v), "'", w, "' is not a number");
-    return v;
+    else if (field == 's')
+      require(parse_name(w, space_names, std::identity(), &v), "'", w, "' is not a memory space");
+    else
+      require(read_number(w, v), "'", w, "' is not a number");
+    return field == 'r' ? static_cast<int64_t>(role) : v;
   }
 
   std::string quoted() {

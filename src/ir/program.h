@@ -13,6 +13,13 @@ inline bool is_tile(Role r) {
   return r == Role::Upcast || r == Role::Unroll || r == Role::Vector;
 }
 inline bool is_loop(UOp r) { return r->is(Op::Range) && !is_tile(range_role(r)); }
+inline bool is_tile_range(UOp r) { return r->is(Op::Range) && is_tile(range_role(r)); }
+
+// What is read or written at a place of a program: a Param, a Reg or an Index.
+inline UOp without_effects(UOp place) {
+  while (place->is(Op::After)) place = place->src(0);
+  return place;
+}
 
 // A value or Store that depends on two Vector ranges, which none may; empty if there is none.
 UOp value_of_two_vectors(UOp root);

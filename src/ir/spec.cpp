@@ -271,12 +271,6 @@ MOTE_MADE_FIRST const SpecRule plan_rules[] = {
 };
 // clang-format on
 
-bool is_tile_range(const Node* n) { return n->op == Op::Range && is_tile(range_role(n)); }
-
-UOp without_effects(UOp memory) {
-  while (memory->is(Op::After)) memory = memory->src(0);
-  return memory;
-}
 bool is_register(UOp u) { return without_effects(u)->is(Op::Reg); }
 bool is_memory(UOp u) { return without_effects(u)->is(Op::Param); }
 
@@ -319,7 +313,7 @@ MOTE_MADE_FIRST const SpecRule program_rules[] = {
     {Op::Range, "a Range counts to an integer of its dtype; a tile's extent is a constant",
      [](UOp u) {
        return is_int(u->dtype) && u->src(0)->dtype == u->dtype && range_slot(u) >= 0 &&
-              range_slot(u) < kSlots && (!is_tile_range(u.get()) || u->src(0)->is(Op::Const));
+              range_slot(u) < kSlots && (!is_tile_range(u) || u->src(0)->is(Op::Const));
      }},
     {Op::Index, "Index finds a place of a memory by an integer",
      [](UOp u) {
@@ -399,8 +393,6 @@ void check_rules(UOp u, std::span<const SpecRule> rules, const char* stage, cons
 }
 
 }  // namespace
-
-const char* name(Stage stage) { return stage_rows[static_cast<int>(stage)].name; }
 
 void verify(UOp root, Stage stage, const char* pass) {
   const StageRow& s = stage_rows[static_cast<int>(stage)];

@@ -13,7 +13,6 @@ enum class Stage : uint8_t {
   Plan,     // after schedule: a Linear of Calls and Copies (schedule/plan.h)
   Program,  // after lower: a Linear of statements (lower/lower.h)
 };
-const char* name(Stage stage);
 
 // Throws an Internal error that names the pass, the rule and the first node that breaks it, printed
 // with what is below it. No recursion; linear in the graph.

@@ -259,7 +259,9 @@ MOTE_MADE_FIRST const RuleSet expansion_rules{
 };
 
 UOp expand_ops(UOp body, const Target& target) {
-  return rewrite(body, expansion_rules, Order::Once, const_cast<Target*>(&target));
+  return map_nodes("expand ops", body, [&](UOp n, const Mapped& now) {
+    return apply_once(with_src(n, now.src), expansion_rules, const_cast<Target*>(&target));
+  });
 }
 
 // clang-format off

@@ -12,25 +12,9 @@ UOp f32(double v) { return constant(DType::f32, v); }
 UOp bits_of(UOp x) { return make(Op::Bitcast, DType::u32, {x}); }
 UOp float_of(UOp b) { return make(Op::Bitcast, DType::f32, {b}); }
 
-// A narrow float's fields: sign, exponent with this bias, mantissa bits, from high to low.
-struct Layout {
-  int bits, mantissa, bias;
-  int64_t largest;   // the pattern of the largest finite magnitude
-  int64_t infinity;  // what larger magnitudes become
-  int64_t nan;
-};
-Layout layout(DType d) {
-  switch (d) {
-    case DType::f16: return {16, 10, 15, 0x7bff, 0x7c00, 0x7e00};
-    case DType::bf16: return {16, 7, 127, 0x7f7f, 0x7f80, 0x7fc0};
-    case DType::f8e4m3: return {8, 3, 7, 0x7e, 0x7f, 0x7f};
-    default: return {8, 2, 15, 0x7b, 0x7c, 0x7e};
-  }
-}
-
 // The pattern of d nearest to x, in a u32.
 UOp pattern_of(UOp x, DType d) {
-  const Layout l = layout(d);
+  const SmallFloat l = layout_of(d);
   const int dropped = 23 - l.mantissa;
   UOp bits = bits_of(x), magnitude = bits & u32(0x7fffffff);
   UOp last = shift_right(magnitude, dropped) & u32(1);
@@ -50,7 +34,7 @@ UOp pattern_of(UOp x, DType d) {
 
 // The float that the pattern, in a u32, stands for.
 UOp value_of(UOp code, DType d) {
-  const Layout l = layout(d);
+  const SmallFloat l = layout_of(d);
   if (d == DType::bf16) return float_of(shift_left(code, 16));
   UOp magnitude = code & u32((int64_t{1} << (l.bits - 1)) - 1);
   UOp aligned = shift_left(magnitude, 23 - l.mantissa);

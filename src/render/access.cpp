@@ -4,10 +4,8 @@
 
 namespace mote {
 
-UOp memory_of(UOp place) { return place->is(Op::After) ? memory_of(place->src(0)) : place; }
-
 TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
-  UOp memory = memory_of(index->src(0));
+  UOp memory = without_effects(index->src(0));
   ensure(memory->is(Op::Param), "render: memory is ", name(memory->op), ", no Param");
   UOp position = index->src(1);
   const Steps& steps = tiles.steps(position);

@@ -18,9 +18,6 @@ struct TileAccess {
   int64_t lane_step;
 };
 
-// What is read or written at a place: a Param or a Reg.
-UOp memory_of(UOp place);
-
 TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate);
 TileAccess without_gate(TileAccess a);
 

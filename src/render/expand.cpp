@@ -94,7 +94,7 @@ class Expander {
   void demand_store(UOp u) {
     UOp value = u->src(1);
     if (!u->src(0)->is(Op::Index))
-      return need_all(value, tiles_.lanes(tiles_.of(memory_of(u->src(0)))));
+      return need_all(value, tiles_.lanes(tiles_.of(without_effects(u->src(0)))));
     TileAccess a = access(u, u->src(0), gate_of(u, 2));
     need_access(a);
     const TileSet all = tiles_.of(u);
@@ -275,14 +275,14 @@ class Expander {
       offset += steps.of(t) * at[static_cast<size_t>(t)];
     }
     if (lane && !vector) offset += a.lane_step * *lane;
-    return {addresses[k], offset, a.slot, a.dtype, a.streamed};
+    return {addresses[k], offset, a.dtype, a.streamed};
   }
 
-  Value gate_lane(const Value& gate, int lane) {
-    return gate.lanes == 1 ? gate : writer_.slice(gate, lane, 1);
+  Gate gate_lane(const Gate& gate, int lane) {
+    return gate && gate->lanes > 1 ? writer_.slice(*gate, lane, 1) : gate;
   }
 
-  std::optional<Value> gate_value(const TileAccess& a, const Point& at) {
+  Gate gate_value(const TileAccess& a, const Point& at) {
     if (!a.gate) return {};
     return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
   }
@@ -323,12 +323,11 @@ class Expander {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     std::vector<std::string> addresses;
     for_squares(a, f.open, axis, [&](Point at) {
-      const std::optional<Value> gate = gate_value(a, at);
+      const Gate gate = gate_value(a, at);
       std::vector<Value> rows;
       for (int l = 0; l < a.lanes; ++l) {
-        std::optional<Value> one = gate;
-        if (gate) one = gate_lane(*gate, l);
-        rows.push_back(writer_.load(place(a, at, l, addresses), a.lanes, one ? &*one : nullptr));
+        const Gate one = gate_lane(gate, l);
+        rows.push_back(writer_.load(place(a, at, l, addresses), a.lanes, one));
       }
       transpose(rows);
       for (const Value& v : rows) {
@@ -347,12 +346,10 @@ class Expander {
       for (int l = 0; l < a.lanes; ++l, ++at[static_cast<size_t>(axis)])
         rows.push_back(whole_value(u->src(1), at, a.lanes));
       transpose(rows);
-      const std::optional<Value> gate = gate_value(a, corner);
+      const Gate gate = gate_value(a, corner);
       for (int l = 0; l < a.lanes; ++l) {
-        std::optional<Value> one = gate;
-        if (gate) one = gate_lane(*gate, l);
-        writer_.store(place(a, corner, l, addresses), rows[static_cast<size_t>(l)],
-                      one ? &*one : nullptr);
+        const Gate one = gate_lane(gate, l);
+        writer_.store(place(a, corner, l, addresses), rows[static_cast<size_t>(l)], one);
       }
     });
   }
@@ -372,13 +369,11 @@ class Expander {
     Point at = tiles_.origin();
     std::vector<std::string> addresses;
     do {
-      const std::optional<Value> gate = gate_value(a, at);
+      const Gate gate = gate_value(a, at);
       Place there = place(a, at, {}, addresses);
       for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
-        std::optional<Value> one = gate;
-        if (gate && gate->lanes > 1)
-          one = picked(*gate, *gate, [&](int l) { return (v * a.lanes + l) / 2; });
-        step(at, v, there, one ? &*one : nullptr);
+        auto half = [&](int l) { return (v * a.lanes + l) / 2; };
+        step(at, v, there, gate && gate->lanes > 1 ? picked(*gate, *gate, half) : gate);
       }
     } while (tiles_.advance(open & ~(TileSet{1} << axis), at));
   }
@@ -386,7 +381,7 @@ class Expander {
   void load_pairs(const TileAccess& a, int axis, Form& f) {
     f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
     Value first;
-    for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Value* gate) {
+    for_pairs(a, f.open, axis, [&](Point at, int v, const Place& there, const Gate& gate) {
       const Value loaded = writer_.load(there, a.lanes, gate);
       if (v == 0) {
         first = loaded;
@@ -399,7 +394,7 @@ class Expander {
   }
 
   void store_pairs(const TileAccess& a, int axis, UOp u) {
-    for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Value* gate) {
+    for_pairs(a, tiles_.of(u), axis, [&](Point at, int v, const Place& there, const Gate& gate) {
       const Value even = whole_value(u->src(1), at, a.lanes);
       ++at[static_cast<size_t>(axis)];
       const Value odd = whole_value(u->src(1), at, a.lanes);
@@ -418,17 +413,15 @@ class Expander {
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
-      std::optional<Value> gate = gate_value(a, at);
+      const Gate gate = gate_value(a, at);
       if (!is_vector(f.open) || is_contiguous(a)) {
-        f.values.push_back(writer_.load(place(a, at, {}, addresses), tiles_.lanes(f.open),
-                                        gate ? &*gate : nullptr));
+        f.values.push_back(writer_.load(place(a, at, {}, addresses), tiles_.lanes(f.open), gate));
         continue;
       }
       std::vector<Value> elements;
       for (int l = 0; l < a.lanes; ++l) {
-        std::optional<Value> one = gate;
-        if (gate) one = gate_lane(*gate, l);
-        elements.push_back(writer_.load(place(a, at, l, addresses), 1, one ? &*one : nullptr));
+        const Gate one = gate_lane(gate, l);
+        elements.push_back(writer_.load(place(a, at, l, addresses), 1, one));
       }
       f.values.push_back(writer_.join(elements));
     } while (tiles_.advance(f.open, at));
@@ -477,18 +470,16 @@ class Expander {
     std::vector<std::string> addresses;
     Point at = tiles_.origin();
     do {
-      std::optional<Value> gate = gate_value(a, at);
+      const Gate gate = gate_value(a, at);
       const bool wide = vector && (whole || is_vector(tiles_.of(u->src(1))));
       Value v = whole_value(u->src(1), at, wide ? a.lanes : 1);
       if (whole) {
-        writer_.store(place(a, at, {}, addresses), v, gate ? &*gate : nullptr);
+        writer_.store(place(a, at, {}, addresses), v, gate);
         continue;
       }
       for (int l = 0; l < a.lanes; ++l) {
-        std::optional<Value> one = gate;
-        if (gate) one = gate_lane(*gate, l);
-        writer_.store(place(a, at, l, addresses), wide ? writer_.slice(v, l, 1) : v,
-                      one ? &*one : nullptr);
+        const Gate one = gate_lane(gate, l);
+        writer_.store(place(a, at, l, addresses), wide ? writer_.slice(v, l, 1) : v, one);
       }
     } while (tiles_.advance(all, at));
   }
@@ -502,7 +493,7 @@ class Expander {
   }
 
   void write_register(UOp u) {
-    UOp reg = memory_of(u->src(0));
+    UOp reg = without_effects(u->src(0));
     ensure(reg->is(Op::Reg), "render: a store to ", name(reg->op));
     const TileSet set = tiles_.of(reg);
     const int lanes = tiles_.lanes(set);
@@ -517,7 +508,7 @@ class Expander {
   }
 
   void write_read(UOp u, Form& f) {
-    UOp reg = memory_of(u->src(0));
+    UOp reg = without_effects(u->src(0));
     ensure(reg->is(Op::Reg), "render: a load from ", name(reg->op));
     const int lanes = tiles_.lanes(f.open);
     Point at = tiles_.origin();
@@ -536,9 +527,8 @@ class Expander {
 
   void open_loop(UOp range) {
     open_.push_back(range);
-    const int slot = range_slot(range);
     if (range_role(range) == Role::Global)
-      return define(range, writer_.open_thread_loop(slot, range->dtype));
+      return define(range, writer_.open_thread_loop(range->dtype));
     UOp extent = range->src(0);
     Value end = value(extent, 0, tiles_.origin(), 1);
     Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
@@ -547,7 +537,7 @@ class Expander {
       writer_.open_if(alu(Op::Lt, DType::boolean, pair, false));
       return define(range, begin);
     }
-    define(range, writer_.open_loop(slot, begin, end, extent->lo < 1));
+    define(range, writer_.open_loop(begin, end, extent->lo < 1));
   }
 
   void close_loops(UOp end) {

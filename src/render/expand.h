@@ -25,11 +25,12 @@ struct Value {
   std::optional<Scalar> literal;  // every lane has this value
 };
 
+using Gate = std::optional<Value>;
+
 // Elements from here on: the address plus a constant number of elements.
 struct Place {
   std::string address;
   int64_t offset = 0;
-  int slot = 0;
   DType dtype = DType::none;
   bool streamed = false;  // stored past the caches, where its address allows
 };
@@ -52,8 +53,8 @@ class Writer {
 
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
   // The loop's position. Runs at least once if not may_be_empty.
-  virtual Value open_loop(int slot, const Value& begin, const Value& end, bool may_be_empty) = 0;
-  virtual Value open_thread_loop(int slot, DType dtype) = 0;
+  virtual Value open_loop(const Value& begin, const Value& end, bool may_be_empty) = 0;
+  virtual Value open_thread_loop(DType dtype) = 0;
   virtual void close_loop() = 0;
   virtual Value fold(Op op, const Value& bools) = 0;  // one bool: And or Or of all lanes
   virtual void open_if(const Value& condition) = 0;
@@ -64,10 +65,10 @@ class Writer {
   virtual Value read_register(const std::string& name, DType dtype, int lanes) = 0;
   virtual void write_register(const std::string& name, const Value& value) = 0;
 
-  // Consecutive elements; a gate is null, a scalar, or has as many lanes as the value.
+  // Consecutive elements; a gate is empty, a scalar, or has as many lanes as the value.
   virtual std::string address(int slot, DType dtype, const Value& position) = 0;
-  virtual Value load(const Place& place, int lanes, const Value* gate) = 0;
-  virtual void store(const Place& place, const Value& value, const Value* gate) = 0;
+  virtual Value load(const Place& place, int lanes, const Gate& gate) = 0;
+  virtual void store(const Place& place, const Value& value, const Gate& gate) = 0;
   virtual void fetch(const Place& place, bool nearest) = 0;  // its line into a cache
 };
 

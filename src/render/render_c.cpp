@@ -176,7 +176,7 @@ class CWriter : public Writer {
     return define(dtype, 1, text("vars[", number, "]"));
   }
 
-  Value open_loop(int, const Value& begin, const Value& end, bool) override {
+  Value open_loop(const Value& begin, const Value& end, bool) override {
     const Value position{text("i", ++loops_made_), begin.dtype, 1, {}};
     const std::string& i = position.text;
     line("for (", use(begin.dtype, 1), " ", i, " = ", begin.text, "; ", i, " < ", end.text, "; ", i,
@@ -184,8 +184,8 @@ class CWriter : public Writer {
     ++depth_;
     return position;
   }
-  Value open_thread_loop(int slot, DType dtype) override {
-    return open_loop(slot, {"begin", dtype, 1, {}}, {"end", dtype, 1, {}}, true);
+  Value open_thread_loop(DType dtype) override {
+    return open_loop({"begin", dtype, 1, {}}, {"end", dtype, 1, {}}, true);
   }
   void close_loop() override {
     --depth_;
@@ -228,7 +228,7 @@ class CWriter : public Writer {
     return name;
   }
 
-  Value load(const Place& place, int lanes, const Value* gate) override {
+  Value load(const Place& place, int lanes, const Gate& gate) override {
     const DType d = memory_type(place.dtype);
     auto element = [&](int l) {
       std::string at = text(place.address, "[", place.offset + l, "]");
@@ -247,7 +247,7 @@ class CWriter : public Writer {
     return place.dtype == DType::boolean ? cast(v, DType::boolean) : v;
   }
 
-  void store(const Place& place, const Value& value, const Value* gate) override {
+  void store(const Place& place, const Value& value, const Gate& gate) override {
     const Value v = value.dtype == DType::boolean ? cast(value, DType::u8) : value;
     const DType d = memory_type(v.dtype);
     if (gate && gate->lanes > 1) {

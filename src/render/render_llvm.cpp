@@ -185,7 +185,7 @@ class LlvmWriter : public Writer {
     return row(dtype).bits == 64 ? Value{n, dtype, 1, {}} : cast(wide, dtype);
   }
 
-  Value open_loop(int, const Value& begin, const Value& end, bool may_be_empty) override {
+  Value open_loop(const Value& begin, const Value& end, bool may_be_empty) override {
     const int id = ++loops_made_;
     const Value position{text("%i", id), begin.dtype, 1, {}};
     if (may_be_empty) {
@@ -200,11 +200,11 @@ class LlvmWriter : public Writer {
     return position;
   }
 
-  Value open_thread_loop(int slot, DType dtype) override {
+  Value open_thread_loop(DType dtype) override {
     Value begin{"%begin", DType::i64, 1, {}}, end{"%end", DType::i64, 1, {}};
     if (row(dtype).bits < 64) begin = cast(begin, dtype), end = cast(end, dtype);
     begin.dtype = end.dtype = dtype;
-    return open_loop(slot, begin, end, true);
+    return open_loop(begin, end, true);
   }
 
   void close_loop() override {
@@ -262,7 +262,7 @@ class LlvmWriter : public Writer {
                    at.text);
   }
 
-  Value load(const Place& place, int lanes, const Value* gate) override {
+  Value load(const Place& place, int lanes, const Gate& gate) override {
     std::string at = moved(place);
     const DType stored = memory_type(place.dtype);
     Value v;
@@ -283,7 +283,7 @@ class LlvmWriter : public Writer {
     return place.dtype == DType::boolean ? cast(v, DType::boolean) : v;
   }
 
-  void store(const Place& place, const Value& value, const Value* gate) override {
+  void store(const Place& place, const Value& value, const Gate& gate) override {
     const Value v = value.dtype == DType::boolean ? cast(value, DType::u8) : value;
     const std::string at = moved(place);
     if (gate && gate->lanes > 1) {

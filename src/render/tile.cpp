@@ -8,8 +8,6 @@ namespace mote {
 
 namespace {
 
-bool is_tile_range(UOp u) { return u->is(Op::Range) && is_tile(range_role(u)); }
-
 // A cast that keeps the value, for values that are what their interval says.
 bool keeps_value(UOp from, DType to) {
   return is_int(from->dtype) && is_int(to) && is_exact(from) && from->lo >= row(to).lo &&

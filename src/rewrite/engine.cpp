@@ -21,7 +21,6 @@ struct Frame {
   Node* key;        // whose result this is
   Node* now;        // what it has become
   uint32_t source;  // next source of `now` to visit
-  bool applied;     // PreOrder: no rule applies to `now` itself
 };
 
 struct Scratch {
@@ -36,15 +35,14 @@ struct Scratch {
 
 class Rewriter {
  public:
-  Rewriter(const RuleSet& set, Order order, void* context)
+  Rewriter(const RuleSet& set, void* context)
       : set_(set),
         matcher_(set.matcher()),
-        order_(order),
         context_(context),
         memo_((*lease_).memo),
         stack_((*lease_).stack),
         sources_((*lease_).sources),
-        stamp_(order == Order::Once ? 0 : set.stamp()),
+        stamp_(set.stamp()),
         first_new_(arena().size()) {}
 
   Node* run(Node* root) {
@@ -58,17 +56,13 @@ class Rewriter {
     ++thread_counts.visits;
     if (n->id < first_new_) ++originals_;
     memo_[n] = in_progress();
-    stack_.push_back({n, n, 0, false});
+    stack_.push_back({n, n, 0});
   }
 
   // Moves the top frame on; `stack_` may grow, so frames are looked up again.
   void step() {
     Frame& f = stack_.back();
     if (stamp_ && (f.now->stamps & stamp_)) return finish(f.now);
-    if (order_ == Order::PreOrder && !f.applied) {
-      if (Node* r = apply(f.now)) return become(r);
-      f.applied = true;
-    }
     while (f.source < f.now->nsrc) {
       Node* s = f.now->sources[f.source];
       if (stamp_ && (s->stamps & stamp_)) {
@@ -86,16 +80,14 @@ class Rewriter {
   // All sources are done.
   void settle(Frame& f) {
     Node* n = rebuilt(f.now);
-    if (order_ == Order::PreOrder) return n == f.now ? finish(n) : become(n);
     if (n != f.now) {
       Node* known = memo_[n];
       if (known && known != in_progress()) return finish(known);
       f.now = n;
       if (stamp_ && (n->stamps & stamp_)) return finish(n);
     }
-    Node* r = apply(n);
-    if (!r || order_ == Order::Once) return finish(r ? r : n);
-    become(r);
+    if (Node* r = apply(n)) return become(r);
+    finish(n);
   }
 
   Node* rebuilt(Node* n) {
@@ -132,7 +124,6 @@ class Rewriter {
     Frame& f = stack_.back();
     f.now = r;
     f.source = 0;
-    f.applied = false;
   }
 
   void finish(Node* result) {
@@ -157,7 +148,6 @@ class Rewriter {
 
   const RuleSet& set_;
   const Matcher& matcher_;
-  Order order_;
   void* context_;
   Lease<Scratch> lease_;
   Memo<Node*>& memo_;
@@ -170,9 +160,9 @@ class Rewriter {
 
 }  // namespace
 
-UOp rewrite(UOp root, const RuleSet& rules, Order order, void* context) {
-  if (order != Order::Once && (root->stamps & rules.stamp())) return root;
-  return Rewriter(rules, order, context).run(root.get());
+UOp rewrite(UOp root, const RuleSet& rules, void* context) {
+  if (root->stamps & rules.stamp()) return root;
+  return Rewriter(rules, context).run(root.get());
 }
 
 UOp apply_once(UOp node, const RuleSet& rules, void* context) {

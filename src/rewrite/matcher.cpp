@@ -12,12 +12,6 @@ namespace mote {
 
 namespace {
 
-bool const_equals(const Node* n, double v) {
-  if (n->op != Op::Const) return false;
-  if (is_float(n->dtype)) return n->arg.f == v && std::signbit(n->arg.f) == std::signbit(v);
-  return n->arg.i == static_cast<int64_t>(v);
-}
-
 int class_of_number(double v) {
   if (v == 0 && !std::signbit(v)) return kOps;
   if (v == 1) return kOps + 1;
@@ -118,6 +112,17 @@ std::array<DTypes, kPatNodes> infer_dtypes(const Pat& p) {
   return set;
 }
 
+Form::Form(const Rule& r, const Pat& order) : rule(&r), left(order) {
+  const auto types = infer_dtypes(order);
+  for (int at = 0; at < left.size; ++at) {
+    left.node[static_cast<size_t>(at)].dtypes = types[static_cast<size_t>(at)];
+    for (int s = 0, below = at + 1; s < left[at].nsrc; ++s, below = left.end(below)) {
+      user[static_cast<size_t>(below)] = static_cast<uint8_t>(at);
+      source[static_cast<size_t>(below)] = static_cast<uint8_t>(s);
+    }
+  }
+}
+
 Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
   OpSet ops;
   for (const Rule* r : set.rules()) {
@@ -127,62 +132,11 @@ Matcher::Matcher(const RuleSet& set) : pure_(set.kind() == RuleSet::Pure) {
     bool symmetric = r->build && r->left.size == 3 && r->left[1].kind == r->left[2].kind &&
                      r->left[1].dtypes == r->left[2].dtypes;
     if (symmetric) orders.resize(1);
-    for (const Pat& left : orders) forms_.push_back({r, left});
+    for (const Pat& left : orders) forms_.emplace_back(*r, left);
     ops.add(r->left[0].op);
   }
-  for (const Form& f : forms_) compile(f);
   for (int op = 0; op < kOps; ++op)
     if (ops.has(static_cast<Op>(op))) index(static_cast<Op>(op));
-}
-
-void Matcher::compile(const Form& form) {
-  const Pat& p = form.left;
-  auto types = infer_dtypes(p);
-  Program prog{
-      form.rule, types[0], p[0].nsrc ? types[1] : kAnyType, static_cast<uint32_t>(steps_.size()), 0,
-      p[0].nsrc, p[0].more};
-  struct Open {
-    uint8_t reg, next, left;
-  };
-  std::vector<Open> path{
-      {0, 0, p[0].nsrc}
-  };
-  uint32_t seen = 0;
-  uint8_t registers = 1;
-  for (int at = 1; at < p.size; ++at) {
-    while (path.back().left == 0) path.pop_back();
-    Open& up = path.back();
-    const PatNode& n = p[at];
-    const bool indexed = up.reg == 0 && up.next < 3;
-    Step s{Step::Bind, up.reg, up.next,
-           n.var,      n.op,   n.nsrc,
-           true,       n.more, types[static_cast<size_t>(at)],
-           n.value};
-    ++up.next;
-    --up.left;
-    switch (n.kind) {
-      case PatNode::Variable:
-      case PatNode::Constant:
-        s.kind = seen >> n.var & 1             ? Step::Same
-                 : n.kind == PatNode::Constant ? Step::BindConst
-                                               : Step::Bind;
-        s.check = !indexed;
-        seen |= 1u << n.var;
-        break;
-      case PatNode::Number:
-        s.kind = Step::Number;
-        if (indexed && class_of_number(n.value) != kOps + 3) continue;
-        break;
-      default:
-        s.kind = Step::Descend;
-        s.to = registers++;
-        s.check = !indexed || n.more || row(n.op).arity < 0;
-        path.push_back({s.to, 0, n.nsrc});
-    }
-    steps_.push_back(s);
-  }
-  prog.end = static_cast<uint32_t>(steps_.size());
-  programs_.push_back(prog);
 }
 
 void Matcher::index(Op op) {
@@ -235,41 +189,36 @@ void Matcher::index(Op op) {
   roots_[static_cast<int>(op)] = std::move(owned);
 }
 
-bool Matcher::match(const Program& prog, const Node* node, Match& m) const {
-  const Node* reg[kPatNodes];
-  reg[0] = node;
-  for (uint32_t at = prog.begin; at < prog.end; ++at) {
-    const Step& s = steps_[at];
-    Node* n = reg[s.parent]->sources[s.child];
-    switch (s.kind) {
-      case Step::Descend:
-        if (s.check && (n->op != s.op || n->nsrc < s.nsrc || (n->nsrc > s.nsrc && !s.more)))
-          return false;
-        reg[s.to] = n;
-        break;
-      case Step::BindConst:
-        if (s.check && n->op != Op::Const) return false;
+static bool match(const Form& form, Node* root, Match& m) {
+  Node* nodes[kPatNodes];
+  uint32_t bound = 0;
+  for (size_t at = 0; at < form.left.size; ++at) {
+    const PatNode& p = form.left.node[at];
+    Node* n = nodes[at] = at ? nodes[form.user[at]]->sources[form.source[at]] : root;
+    if (!(p.dtypes >> static_cast<int>(n->dtype) & 1)) return false;
+    switch (p.kind) {
+      case PatNode::Constant:
+        if (n->op != Op::Const) return false;
         [[fallthrough]];
-      case Step::Bind: m.bound[s.to] = n; break;
-      case Step::Same:
-        if (m.bound[s.to].get() != n) return false;
-        continue;
-      case Step::Number:
-        if (!const_equals(n, s.value)) return false;
+      case PatNode::Variable:
+        if ((bound >> p.var & 1) && m.bound[p.var].get() != n) return false;
+        m.bound[p.var] = n;
+        bound |= 1u << p.var;
         break;
+      case PatNode::Number:
+        if (!is_const(n, p.value)) return false;
+        break;
+      default:
+        if (n->op != p.op || n->nsrc < p.nsrc || (n->nsrc > p.nsrc && !p.more)) return false;
     }
-    if (!(s.dtypes >> static_cast<int>(n->dtype) & 1)) return false;
   }
   return true;
 }
 
-Node* Matcher::try_program(const Program& prog, Node* node, Match& m) const {
-  if (!(prog.root >> static_cast<int>(node->dtype) & 1)) return nullptr;
-  if (node->nsrc < prog.nsrc || (node->nsrc > prog.nsrc && !prog.more)) return nullptr;
-  if (node->nsrc && !(prog.first >> static_cast<int>(node->sources[0]->dtype) & 1)) return nullptr;
-  if (!match(prog, node, m)) return nullptr;
-  if (!prog.rule->guard.empty() && !guard_holds(*prog.rule, m)) return nullptr;
-  Node* r = prog.rule->build ? prog.rule->build(m).get() : build_right(*prog.rule, m);
+Node* Matcher::try_form(const Form& form, Node* node, Match& m) const {
+  const Rule& rule = *form.rule;
+  if (!match(form, node, m) || (!rule.guard.empty() && !guard_holds(rule, m))) return nullptr;
+  Node* r = rule.build ? rule.build(m).get() : build_right(rule, m);
   if (!r || r == node) return nullptr;
   // A pure rule speaks of elements; it must not turn a tensor into a scalar.
   if (pure_ && r->shape != node->shape) return nullptr;
@@ -292,10 +241,10 @@ Node* Matcher::apply(Node* node, void* context, const Rule** fired) const {
   m.context = context;
   const Cell& rules = ix->cells[cell];
   for (uint32_t at = rules.begin; at < rules.end; ++at) {
-    const Program& prog = programs_[candidates_[at]];
-    if (Node* r = try_program(prog, node, m)) {
+    const Form& form = forms_[candidates_[at]];
+    if (Node* r = try_form(form, node, m)) {
       thread_counts.attempts += at + 1 - rules.begin;
-      *fired = prog.rule;
+      *fired = form.rule;
       return r;
     }
   }
@@ -307,14 +256,7 @@ Node* Matcher::apply_form(int form, Node* node, void* context) const {
   Match m;
   m.root = node;
   m.context = context;
-  if (node->op != forms_[static_cast<size_t>(form)].left[0].op) return nullptr;
-  for (uint32_t pos = 0; pos < 3 && pos < node->nsrc; ++pos) {
-    const Pat& p = forms_[static_cast<size_t>(form)].left;
-    int at = 1;
-    for (uint32_t k = 0; k < pos; ++k) at = p.end(at);
-    if (pos < p[0].nsrc && !admits(p[at], class_of(node->sources[pos]))) return nullptr;
-  }
-  return try_program(programs_[static_cast<size_t>(form)], node, m);
+  return try_form(forms_[static_cast<size_t>(form)], node, m);
 }
 
 // ---- Rule sets

@@ -11,10 +11,13 @@ namespace mote {
 constexpr int kClasses = kOps + 4;  // the op Const itself stands for "no such source"
 int class_of(const Node* node);
 
-// One order of a rule's left side: the pattern with commuting sources exchanged.
+// One order of a rule's left side: the pattern with commuting sources exchanged and the dtypes
+// that its nodes can have.
 struct Form {
   const Rule* rule;
   Pat left;
+  std::array<uint8_t, kPatNodes> user{}, source{};  // of each node: of which it is which source
+  Form(const Rule& r, const Pat& order);
 };
 
 class Matcher {
@@ -27,23 +30,6 @@ class Matcher {
   Node* apply_form(int form, Node* node, void* context = nullptr) const;
 
  private:
-  struct Step {
-    enum Kind : uint8_t { Descend, Bind, BindConst, Same, Number } kind;
-    uint8_t parent, child;  // register and which source of it
-    uint8_t to;             // register or variable
-    Op op;
-    uint8_t nsrc;
-    bool check, more;  // check: the cell does not already imply the op or constant
-    DTypes dtypes;
-    double value;
-  };
-  struct Program {
-    const Rule* rule;
-    DTypes root, first;   // dtypes the root and its first source may have
-    uint32_t begin, end;  // of steps_
-    uint8_t nsrc;
-    bool more;
-  };
   struct Cell {
     uint32_t begin = 0, end = 0;  // of candidates_
   };
@@ -53,16 +39,12 @@ class Matcher {
     std::vector<Cell> cells;
   };
 
-  void compile(const Form& form);
   void index(Op op);
-  bool match(const Program& program, const Node* node, Match& m) const;
-  Node* try_program(const Program& program, Node* node, Match& m) const;
+  Node* try_form(const Form& form, Node* node, Match& m) const;
 
   bool pure_;
   std::vector<Form> forms_;
-  std::vector<Program> programs_;  // one per form
-  std::vector<Step> steps_;
-  std::vector<uint32_t> candidates_;
+  std::vector<uint32_t> candidates_;  // forms
   std::unique_ptr<Index> roots_[kOps];
 };
 

@@ -45,15 +45,8 @@ class RuleSet {
   mutable std::atomic<const Matcher*> matcher_{nullptr};
 };
 
-enum class Order {
-  PostOrder,  // sources first; replacements are visited like any node
-  PreOrder,   // the node before its sources, and again if they changed it
-  Once,       // sources first; a replacement is final
-};
-
 // Throws an Internal error naming the last rules when the rules do not come to an end.
-UOp rewrite(UOp root, const RuleSet& rules, Order order = Order::PostOrder,
-            void* context = nullptr);
+UOp rewrite(UOp root, const RuleSet& rules, void* context = nullptr);
 // The first rule that applies to this node, once; an empty UOp when none does.
 UOp apply_once(UOp node, const RuleSet& rules, void* context = nullptr);
 

@@ -166,8 +166,6 @@ bool cpu_available(std::string* why_not) {
   return false;
 }
 
-bool always(std::string*) { return true; }
-
 }  // namespace
 
 Target cpu_target() {
@@ -188,11 +186,7 @@ Target cpu_target() {
   return t;
 }
 
-MOTE_DEVICE(cpu_device){"CPU", cpu_available, [](const std::string& name) {
-                          return std::unique_ptr<Device>(new Cpu(name));
-                        }};
-MOTE_DEVICE(null_device){"NULL", always, [](const std::string& name) {
-                           return std::unique_ptr<Device>(new Null(name));
-                         }};
+MOTE_DEVICE(cpu_device){"CPU", cpu_available, open_as<Cpu>};
+MOTE_DEVICE(null_device){"NULL", is_always_there, open_as<Null>};
 
 }  // namespace mote

@@ -57,6 +57,7 @@ class Device {
   Device(std::string name, Target target) : name_(std::move(name)), target_(std::move(target)) {}
   virtual ~Device() = default;
   const std::string& name() const { return name_; }
+  std::string kind() const { return name_.substr(0, name_.find(':')); }  // of CPU:1: CPU
   virtual const Target& target() const { return target_; }  // with the flags as they are now
 
   virtual std::string about() const { return ""; }  // one line for people

@@ -171,8 +171,6 @@ MappedFile map_part(const OpenFile& file, int64_t offset, int64_t bytes) {
   return {first + before, bytes, unmap, first};
 }
 
-bool always(std::string*) { return true; }
-
 }  // namespace
 
 MappedFile map_file(const std::string& path, int64_t offset, int64_t bytes) {
@@ -190,8 +188,6 @@ MappedFile map_file(const std::string& path) {
   return map_part(file, 0, file.size());
 }
 
-MOTE_DEVICE(disk_device){kDisk, always, [](const std::string& name) {
-                           return std::unique_ptr<Device>(new Disk(name));
-                         }};
+MOTE_DEVICE(disk_device){kDisk, is_always_there, open_as<Disk>};
 
 }  // namespace mote

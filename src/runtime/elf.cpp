@@ -155,7 +155,7 @@ void Loader::choose_sections() {
   }
 }
 
-// Visits the relocations of loaded sections: visit(section, relocation, symbol, reach).
+// Visits the relocations of loaded sections: visit(section, entry, symbol, relocation).
 template <class Visit>
 void Loader::for_each_relocation(Visit visit) {
   for (const Section& table : sections) {
@@ -170,28 +170,27 @@ void Loader::for_each_relocation(Visit visit) {
          header.sh_entsize);
     object.part(header.sh_offset, header.sh_size);
     for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= header.sh_size; at += sizeof(Elf64_Rela)) {
-      const auto relocation = object.read<Elf64_Rela>(header.sh_offset + at);
-      const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
-      const uint64_t index = ELF64_R_SYM(relocation.r_info);
-      const Reach reach = reach_of(machine, type);
-      if (reach == Reach::Nothing) continue;
-      need(reach != Reach::Unknown, "relocation type ", type, " is not supported");
+      const auto entry = object.read<Elf64_Rela>(header.sh_offset + at);
+      const auto type = static_cast<uint32_t>(ELF64_R_TYPE(entry.r_info));
+      const uint64_t index = ELF64_R_SYM(entry.r_info);
+      const Relocation* relocation = find_relocation(machine, type);
+      need(relocation, "relocation type ", type, " is not supported");
+      if (relocation->reach == Reach::Nothing) continue;
       need(index < symbols.size(), "damaged object: relocation to symbol ", index);
-      const uint64_t width = static_cast<uint64_t>(patched_bytes(machine, type));
-      need(relocation.r_offset <= section.header.sh_size &&
-               width <= section.header.sh_size - relocation.r_offset,
+      need(entry.r_offset <= section.header.sh_size &&
+               static_cast<uint64_t>(relocation->bytes) <= section.header.sh_size - entry.r_offset,
            "damaged object: relocation outside its section");
-      visit(section, relocation, symbols[index], reach);
+      visit(section, entry, symbols[index], *relocation);
     }
   }
 }
 
 void Loader::count_stubs_and_slots() {
-  for_each_relocation([&](Section&, const Elf64_Rela& relocation, Symbol& symbol, Reach reach) {
-    low |= needs_low_address(machine, static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info)));
+  for_each_relocation([&](Section&, const Elf64_Rela&, Symbol& symbol, const Relocation& r) {
+    low |= r.reach == Reach::LowAddress;
     symbol.used = true;
-    if (reach == Reach::GotSlot && symbol.slot < 0) symbol.slot = slots++;
-    if (reach == Reach::Call && symbol.entry.st_shndx == SHN_UNDEF && symbol.stub < 0)
+    if (r.reach == Reach::GotSlot && symbol.slot < 0) symbol.slot = slots++;
+    if (r.reach == Reach::Call && symbol.entry.st_shndx == SHN_UNDEF && symbol.stub < 0)
       symbol.stub = stubs++;
   });
 }
@@ -259,23 +258,22 @@ void Loader::resolve(const SymbolLookup& lookup) {
 }
 
 void Loader::apply() {
-  for_each_relocation([&](Section& section, const Elf64_Rela& relocation, Symbol& symbol,
-                          Reach reach) {
-    const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
+  for_each_relocation([&](Section& section, const Elf64_Rela& entry, Symbol& symbol,
+                          const Relocation& r) {
     uint64_t target = symbol.address;
     need(target != 0 || symbol.entry.st_shndx == SHN_ABS,
          "relocation to a symbol that is not loaded: ", symbol.name);
-    if (reach == Reach::GotSlot) {
+    if (r.reach == Reach::GotSlot) {
       uint8_t* slot = block.data() + slots_at + static_cast<uint64_t>(symbol.slot) * 8;
       std::memcpy(slot, &target, sizeof target);
       target = reinterpret_cast<uint64_t>(slot);
-    } else if (reach == Reach::Call && symbol.stub >= 0) {
+    } else if (r.reach == Reach::Call && symbol.stub >= 0) {
       uint8_t* stub = block.data() + stubs_at + static_cast<uint64_t>(symbol.stub) * stub_bytes;
       write_stub(machine, stub, target);
       target = reinterpret_cast<uint64_t>(stub);
     }
-    need(relocate(machine, type, section.memory + relocation.r_offset, target, relocation.r_addend),
-         "relocation type ", type, " to ", symbol.name, " does not fit");
+    need(r.write(section.memory + entry.r_offset, target + static_cast<uint64_t>(entry.r_addend)),
+         "relocation type ", r.type, " to ", symbol.name, " does not fit");
   });
 }
 

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <cstring>
+#include <span>
 
 namespace mote {
 namespace {
@@ -24,22 +25,24 @@ bool fits(int64_t value, int bits) {
   return value >= -(int64_t{1} << (bits - 1)) && value < (int64_t{1} << (bits - 1));
 }
 
-bool write_signed32(uint8_t* place, int64_t value) {
-  write(place, static_cast<int32_t>(value));
-  return fits(value, 32);
+int64_t distance(const uint8_t* place, uint64_t value) {
+  return static_cast<int64_t>(value - reinterpret_cast<uint64_t>(place));
 }
 
-bool relocate_x86(uint32_t type, uint8_t* place, uint64_t target, int64_t addend) {
-  const uint64_t value = target + static_cast<uint64_t>(addend);
-  const auto relative = static_cast<int64_t>(value - reinterpret_cast<uint64_t>(place));
-  switch (type) {
-    case R_X86_64_64: return write(place, value), true;
-    case R_X86_64_PC64: return write(place, relative), true;
-    case R_X86_64_32: return write(place, static_cast<uint32_t>(value)), value <= UINT32_MAX;
-    case R_X86_64_32S: return write_signed32(place, static_cast<int64_t>(value));
-    default:  // PC32, PLT32, the GOTPCREL family
-      return write_signed32(place, relative);
-  }
+bool absolute64(uint8_t* place, uint64_t value) { return write(place, value), true; }
+bool relative64(uint8_t* place, uint64_t value) {
+  return write(place, distance(place, value)), true;
+}
+bool absolute32(uint8_t* place, uint64_t value) {
+  write(place, static_cast<uint32_t>(value));
+  return value <= UINT32_MAX;
+}
+bool signed32(uint8_t* place, uint64_t value) {
+  write(place, static_cast<int32_t>(value));
+  return fits(static_cast<int64_t>(value), 32);
+}
+bool relative32(uint8_t* place, uint64_t value) {
+  return signed32(place, static_cast<uint64_t>(distance(place, value)));
 }
 
 // Replaces `width` bits of the instruction at place, from bit `low`.
@@ -57,90 +60,57 @@ bool set_page(uint8_t* place, uint64_t value) {  // ADRP
   return fits(pages, 21);
 }
 
-bool set_low12(uint8_t* place, uint64_t value,
-               int scale) {  // load, store or add of the offset in the page
+bool set_branch(uint8_t* place, uint64_t value) {
+  const int64_t relative = distance(place, value);
+  set_field(place, 0, 26, static_cast<uint64_t>(relative) >> 2);
+  return fits(relative, 28) && relative % 4 == 0;
+}
+
+template <int scale>
+bool set_low12(uint8_t* place, uint64_t value) {  // load, store or add of the offset in the page
   set_field(place, 10, 12, (value & 0xfff) >> scale);
   return (value & ((uint64_t{1} << scale) - 1)) == 0;
 }
 
-bool relocate_arm(uint32_t type, uint8_t* place, uint64_t target, int64_t addend) {
-  const uint64_t value = target + static_cast<uint64_t>(addend);
-  const auto relative = static_cast<int64_t>(value - reinterpret_cast<uint64_t>(place));
-  switch (type) {
-    case R_AARCH64_ABS64: return write(place, value), true;
-    case R_AARCH64_PREL64: return write(place, relative), true;
-    case R_AARCH64_PREL32: return write_signed32(place, relative);
-    case R_AARCH64_CALL26:
-    case R_AARCH64_JUMP26:
-      set_field(place, 0, 26, static_cast<uint64_t>(relative) >> 2);
-      return fits(relative, 28) && relative % 4 == 0;
-    case R_AARCH64_ADR_PREL_PG_HI21:
-    case R_AARCH64_ADR_GOT_PAGE: return set_page(place, value);
-    case R_AARCH64_ADD_ABS_LO12_NC:
-    case R_AARCH64_LDST8_ABS_LO12_NC: return set_low12(place, value, 0);
-    case R_AARCH64_LDST16_ABS_LO12_NC: return set_low12(place, value, 1);
-    case R_AARCH64_LDST32_ABS_LO12_NC: return set_low12(place, value, 2);
-    case R_AARCH64_LDST64_ABS_LO12_NC:
-    case R_AARCH64_LD64_GOT_LO12_NC: return set_low12(place, value, 3);
-    default:  // R_AARCH64_LDST128_ABS_LO12_NC
-      return set_low12(place, value, 4);
-  }
-}
-
-Reach reach_x86(uint32_t type) {
-  switch (type) {
-    case R_X86_64_NONE: return Reach::Nothing;
-    case R_X86_64_64:
-    case R_X86_64_PC64:
-    case R_X86_64_32:
-    case R_X86_64_32S: return Reach::Address;
-    case R_X86_64_PC32:  // older assemblers write calls so
-    case R_X86_64_PLT32: return Reach::Call;
-    case R_X86_64_GOTPCREL:
-    case R_X86_64_GOTPCRELX:
-    case R_X86_64_REX_GOTPCRELX: return Reach::GotSlot;
-    default: return Reach::Unknown;
-  }
-}
-
-Reach reach_arm(uint32_t type) {
-  switch (type) {
-    case R_AARCH64_NONE: return Reach::Nothing;
-    case R_AARCH64_ABS64:
-    case R_AARCH64_PREL64:
-    case R_AARCH64_PREL32:
-    case R_AARCH64_ADR_PREL_PG_HI21:
-    case R_AARCH64_ADD_ABS_LO12_NC:
-    case R_AARCH64_LDST8_ABS_LO12_NC:
-    case R_AARCH64_LDST16_ABS_LO12_NC:
-    case R_AARCH64_LDST32_ABS_LO12_NC:
-    case R_AARCH64_LDST64_ABS_LO12_NC:
-    case R_AARCH64_LDST128_ABS_LO12_NC: return Reach::Address;
-    case R_AARCH64_CALL26:
-    case R_AARCH64_JUMP26: return Reach::Call;
-    case R_AARCH64_ADR_GOT_PAGE:
-    case R_AARCH64_LD64_GOT_LO12_NC: return Reach::GotSlot;
-    default: return Reach::Unknown;
-  }
-}
+// clang-format off
+constexpr Relocation x86[] = {
+    {R_X86_64_NONE,          Reach::Nothing,    0, nullptr},
+    {R_X86_64_64,            Reach::Address,    8, absolute64},
+    {R_X86_64_PC64,          Reach::Address,    8, relative64},
+    {R_X86_64_32,            Reach::LowAddress, 4, absolute32},
+    {R_X86_64_32S,           Reach::LowAddress, 4, signed32},
+    {R_X86_64_PC32,          Reach::Call,       4, relative32},  // older assemblers write calls so
+    {R_X86_64_PLT32,         Reach::Call,       4, relative32},
+    {R_X86_64_GOTPCREL,      Reach::GotSlot,    4, relative32},
+    {R_X86_64_GOTPCRELX,     Reach::GotSlot,    4, relative32},
+    {R_X86_64_REX_GOTPCRELX, Reach::GotSlot,    4, relative32},
+};
+constexpr Relocation arm[] = {
+    {R_AARCH64_NONE,                Reach::Nothing, 0, nullptr},
+    {R_AARCH64_ABS64,               Reach::Address, 8, absolute64},
+    {R_AARCH64_PREL64,              Reach::Address, 8, relative64},
+    {R_AARCH64_PREL32,              Reach::Address, 4, relative32},
+    {R_AARCH64_CALL26,              Reach::Call,    4, set_branch},
+    {R_AARCH64_JUMP26,              Reach::Call,    4, set_branch},
+    {R_AARCH64_ADR_PREL_PG_HI21,    Reach::Address, 4, set_page},
+    {R_AARCH64_ADR_GOT_PAGE,        Reach::GotSlot, 4, set_page},
+    {R_AARCH64_LD64_GOT_LO12_NC,    Reach::GotSlot, 4, set_low12<3>},
+    {R_AARCH64_ADD_ABS_LO12_NC,     Reach::Address, 4, set_low12<0>},
+    {R_AARCH64_LDST8_ABS_LO12_NC,   Reach::Address, 4, set_low12<0>},
+    {R_AARCH64_LDST16_ABS_LO12_NC,  Reach::Address, 4, set_low12<1>},
+    {R_AARCH64_LDST32_ABS_LO12_NC,  Reach::Address, 4, set_low12<2>},
+    {R_AARCH64_LDST64_ABS_LO12_NC,  Reach::Address, 4, set_low12<3>},
+    {R_AARCH64_LDST128_ABS_LO12_NC, Reach::Address, 4, set_low12<4>},
+};
+// clang-format on
 
 }  // namespace
 
-Reach reach_of(ElfMachine machine, uint32_t type) {
-  return machine == ElfMachine::X86_64 ? reach_x86(type) : reach_arm(type);
-}
-
-bool needs_low_address(ElfMachine machine, uint32_t type) {
-  return machine == ElfMachine::X86_64 && (type == R_X86_64_32 || type == R_X86_64_32S);
-}
-
-int patched_bytes(ElfMachine machine, uint32_t type) {
-  if (machine == ElfMachine::X86_64) return type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
-  return type == R_AARCH64_ABS64 || type == R_AARCH64_PREL64 ? 8 : 4;
-}
-
-bool relocate(ElfMachine machine, uint32_t type, uint8_t* place, uint64_t target, int64_t addend) {
-  return (machine == ElfMachine::X86_64 ? relocate_x86 : relocate_arm)(type, place, target, addend);
+const Relocation* find_relocation(ElfMachine machine, uint32_t type) {
+  const bool is_x86 = machine == ElfMachine::X86_64;
+  for (const Relocation& r : is_x86 ? std::span<const Relocation>(x86) : arm)
+    if (r.type == type) return &r;
+  return nullptr;
 }
 
 void write_stub(ElfMachine machine, uint8_t* stub, uint64_t target) {

@@ -253,6 +253,10 @@ TEST_SUITE("elf") {
   TEST_CASE("AArch64 relocations write the right bits") {
     alignas(4096) static uint8_t page[8192];
     const auto at = reinterpret_cast<uint64_t>(page);
+    const auto relocate = [](ElfMachine machine, uint32_t type, uint8_t* place, uint64_t target,
+                             int64_t addend) {
+      return find_relocation(machine, type)->write(place, target + static_cast<uint64_t>(addend));
+    };
     const auto word_after = [&](uint32_t type, uint32_t before, uint64_t target, int64_t addend) {
       std::memcpy(page + 8, &before, 4);
       REQUIRE(relocate(ElfMachine::AArch64, type, page + 8, target, addend));

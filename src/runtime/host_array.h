@@ -30,16 +30,8 @@ struct HostArray {
 
 Scalar load_scalar(DType dtype, const std::byte* p);
 void store_scalar(std::byte* p, const Scalar& value);
-std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 
-// Elementwise op with the meaning of ir/eval; rank-0 sources repeat. The common dtypes run typed
-// loops, the rest `map_by_definition`; both give the same bits.
+// Elementwise op with the meaning of ir/eval; rank-0 sources repeat.
 HostArray map_elements(Op op, DType dtype, std::span<const HostArray* const> src);
-HostArray map_by_definition(Op op, DType dtype, std::span<const HostArray* const> src);
-
-// The neutral element of an op that Reduce may fold with.
-Scalar identity_of(Op op, DType dtype);
-// into[i * step] = op(into[i * step], from[i]) for i = 0 ... n-1, in this order.
-void fold_into(Op op, DType dtype, std::byte* into, int64_t step, const std::byte* from, int64_t n);
 
 }  // namespace mote

@@ -16,10 +16,17 @@ struct InterpCode : Code {
   explicit InterpCode(InterpProgram p) : program(std::move(p)) {}
 };
 
-class Interp : public Device {
+Target interp_target() {
+  Target t = cpu_target();
+  t.name = "interp";
+  t.threads = 1;
+  return t;
+}
+
+class InterpProgramDevice : public Device {
  public:
-  Interp(std::string name, Target target, bool graphs)
-      : Device(std::move(name), std::move(target)), graphs_(graphs) {}
+  explicit InterpProgramDevice(std::string name, Target target = interp_target())
+      : Device(std::move(name), std::move(target)) {}
 
   std::string render(const Program& p) override { return print(p.linear); }
 
@@ -41,37 +48,23 @@ class Interp : public Device {
     return {};
   }
 
-  bool interprets_graphs() const override { return graphs_; }
-  std::string about() const override {
-    return graphs_ ? "the reference: evaluates tensor graphs op by op"
-                   : "runs lowered kernels statement by statement";
-  }
-
- private:
-  bool graphs_;
+  std::string about() const override { return "runs lowered kernels statement by statement"; }
 };
 
-Target interp_target() {
-  Target t = cpu_target();
-  t.name = "interp";
-  t.threads = 1;
-  return t;
-}
-
-bool always(std::string*) { return true; }
+class Interp : public InterpProgramDevice {
+ public:
+  explicit Interp(std::string name) : InterpProgramDevice(std::move(name)) {}
+  bool interprets_graphs() const override { return true; }
+  std::string about() const override { return "the reference: evaluates tensor graphs op by op"; }
+};
 
 }  // namespace
 
 std::unique_ptr<Device> open_interp_program(const std::string& name, Target target) {
-  return std::make_unique<Interp>(name, std::move(target), false);
+  return std::make_unique<InterpProgramDevice>(name, std::move(target));
 }
 
-MOTE_DEVICE(interp_device){"INTERP", always, [](const std::string& name) {
-                             return std::unique_ptr<Device>(
-                                 new Interp(name, interp_target(), true));
-                           }};
-MOTE_DEVICE(interp_program_device){"INTERP_PROGRAM", always, [](const std::string& name) {
-                                     return open_interp_program(name, interp_target());
-                                   }};
+MOTE_DEVICE(interp_device){"INTERP", is_always_there, open_as<Interp>};
+MOTE_DEVICE(interp_program_device){"INTERP_PROGRAM", is_always_there, open_as<InterpProgramDevice>};
 
 }  // namespace mote

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/graph.h"
+#include "ir/grid.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -15,111 +16,27 @@ namespace {
 using Sizes = std::vector<int64_t>;
 using Array = std::shared_ptr<const HostArray>;
 
-// A way to walk an array: result position p is at offset + sum p[i] * strides[i].
-struct View {
-  Sizes shape, strides;
-  int64_t offset = 0;
-};
-
-// Calls f(position of a row, place of its first element) for the view's rows along the last axis.
+// f(T()) where T is the unsigned integer as wide as an element.
 template <class F>
-void for_rows(const View& v, F f) {
-  const size_t rank = v.shape.size();
-  if (std::ranges::count(v.shape, 0)) return;
-  Sizes at(rank, 0);
-  int64_t place = v.offset, position = 0;
-  const int64_t length = rank ? v.shape[rank - 1] : 1;
-  for (;;) {
-    f(position, place);
-    position += length;
-    size_t axis = rank ? rank - 1 : 0;
-    for (;;) {
-      if (axis == 0) return;
-      --axis;
-      place += v.strides[axis];
-      if (++at[axis] < v.shape[axis]) break;
-      place -= v.strides[axis] * v.shape[axis];
-      at[axis] = 0;
-    }
+void with_element(DType dtype, F f) {
+  switch (size_of(dtype)) {
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    default: return f(uint64_t{});
   }
 }
 
-int64_t row_length(const View& v) { return v.shape.empty() ? 1 : v.shape.back(); }
-int64_t row_step(const View& v) { return v.shape.empty() ? 0 : v.strides.back(); }
-
-template <class T>
-void gather_rows(const HostArray& from, const View& v, HostArray* to) {
-  const int64_t n = row_length(v), step = row_step(v);
-  for_rows(v, [&](int64_t position, int64_t place) {
-    const T* p = from.data<T>() + place;
-    T* q = to->data<T>() + position;
-    for (int64_t i = 0; i < n; ++i) q[i] = p[i * step];
+HostArray gather(const HostArray& from, const Grid& places) {
+  HostArray to(from.dtype, places.shape());
+  with_element(from.dtype, [&]<class T>(T) {
+    T* q = to.data<T>();
+    places.for_rows([&](int64_t place, StridedAxis row) {
+      const T* p = from.data<T>() + place;
+      for (int64_t i = 0; i < row.size; ++i) *q++ = p[i * row.stride];
+    });
   });
-}
-
-template <class T>
-void scatter_rows(const HostArray& from, const View& v, HostArray* to) {
-  const int64_t n = row_length(v), step = row_step(v);
-  for_rows(v, [&](int64_t position, int64_t place) {
-    const T* p = from.data<T>() + position;
-    T* q = to->data<T>() + place;
-    for (int64_t i = 0; i < n; ++i) q[i * step] = p[i];
-  });
-}
-
-HostArray gather(const HostArray& from, const View& v) {
-  HostArray to(from.dtype, v.shape);
-  switch (size_of(from.dtype)) {
-    case 1: gather_rows<uint8_t>(from, v, &to); break;
-    case 2: gather_rows<uint16_t>(from, v, &to); break;
-    case 4: gather_rows<uint32_t>(from, v, &to); break;
-    default: gather_rows<uint64_t>(from, v, &to);
-  }
   return to;
-}
-
-void scatter(const HostArray& from, const View& v, HostArray* to) {
-  switch (size_of(from.dtype)) {
-    case 1: return scatter_rows<uint8_t>(from, v, to);
-    case 2: return scatter_rows<uint16_t>(from, v, to);
-    case 4: return scatter_rows<uint32_t>(from, v, to);
-    default: return scatter_rows<uint64_t>(from, v, to);
-  }
-}
-
-View whole(const Sizes& shape) { return {shape, row_major_strides(shape), 0}; }
-
-HostArray permute(const HostArray& a, const Sizes& axes) {
-  View all = whole(a.shape), v = all;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    v.shape[i] = all.shape[static_cast<size_t>(axes[i])];
-    v.strides[i] = all.strides[static_cast<size_t>(axes[i])];
-  }
-  return gather(a, v);
-}
-
-HostArray expand(const HostArray& a, const Sizes& shape) {
-  if (a.shape.empty()) return gather(a, {shape, Sizes(shape.size(), 0), 0});
-  View v = whole(a.shape);
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (v.shape[i] != shape[i]) {
-      ensure(v.shape[i] == 1, "interp: Expand of ", a.shape, " to ", shape);
-      v.shape[i] = shape[i];
-      v.strides[i] = 0;
-    }
-  return gather(a, v);
-}
-
-HostArray shrink(const HostArray& a, const Sizes& bounds) {
-  View v = whole(a.shape);
-  for (size_t i = 0; i < a.shape.size(); ++i) {
-    const int64_t begin = bounds[2 * i], end = bounds[2 * i + 1];
-    ensure(0 <= begin && begin <= end && end <= a.shape[i], "interp: Shrink of ", a.shape, " to ",
-           bounds);
-    v.offset += begin * v.strides[i];
-    v.shape[i] = end - begin;
-  }
-  return gather(a, v);
 }
 
 HostArray pad(const HostArray& a, const Sizes& amounts) {
@@ -128,54 +45,26 @@ HostArray pad(const HostArray& a, const Sizes& amounts) {
     ensure(amounts[2 * i] >= 0 && amounts[2 * i + 1] >= 0, "interp: Pad by ", amounts);
     shape[i] += amounts[2 * i] + amounts[2 * i + 1];
   }
+  Grid places(shape);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    places.first += amounts[2 * i] * places.axes[i].stride;
+    places.axes[i].size = a.shape[i];
+  }
   HostArray out(a.dtype, shape);
-  View v = whole(shape);
-  v.shape = a.shape;
-  for (size_t i = 0; i < shape.size(); ++i) v.offset += amounts[2 * i] * v.strides[i];
-  scatter(a, v, &out);
+  const int64_t size = size_of(a.dtype);
+  const std::byte* from = a.bytes.data();
+  places.for_rows([&](int64_t place, StridedAxis row) {
+    std::memcpy(out.bytes.data() + place * size, from, static_cast<size_t>(row.size * size));
+    from += row.size * size;
+  });
   return out;
 }
 
-HostArray flip(const HostArray& a, const Sizes& axes) {
-  View v = whole(a.shape);
-  for (int64_t axis : axes) {
-    auto i = static_cast<size_t>(axis);
-    v.offset += (v.shape[i] - 1) * v.strides[i];
-    v.strides[i] = -v.strides[i];
-  }
-  return gather(a, v);
-}
-
-HostArray window(const HostArray& a, const Sizes& list) {
-  View v = whole(a.shape);
-  const auto axis = static_cast<size_t>(list[0]);
-  const int64_t size = list[1], step = list[2], dilation = list[3], n = v.shape[axis];
-  ensure(size > 0 && step > 0 && (size - 1) * dilation < n, "interp: Window of ", a.shape, " by ",
-         list);
-  v.shape.push_back(size);
-  v.strides.push_back(v.strides[axis] * dilation);
-  v.shape[axis] = (n - (size - 1) * dilation - 1) / step + 1;
-  v.strides[axis] *= step;
-  return gather(a, v);
-}
-
-HostArray reshape(HostArray a, Sizes shape) {
-  const int64_t before = a.count();
-  a.shape = std::move(shape);
-  ensure(a.count() == before, "interp: Reshape of ", before, " elements to ", a.shape);
-  return a;
-}
-
 HostArray move_elements(Op op, const HostArray& a, const Sizes& list) {
-  switch (op) {
-    case Op::Reshape: return reshape(a, list);
-    case Op::Permute: return permute(a, list);
-    case Op::Expand: return expand(a, list);
-    case Op::Pad: return pad(a, list);
-    case Op::Shrink: return shrink(a, list);
-    case Op::Window: return window(a, list);
-    default: return flip(a, list);
-  }
+  if (op == Op::Pad) return pad(a, list);
+  Grid places(a.shape);
+  ensure(places.move(op, list), "interp: ", name(op), " of ", a.shape, " to ", list);
+  return gather(a, places);
 }
 
 HostArray reduce(Op op, const HostArray& a, std::span<const int64_t> axes) {
@@ -184,13 +73,15 @@ HostArray reduce(Op op, const HostArray& a, std::span<const int64_t> axes) {
   HostArray out(a.dtype, shape);
   const Scalar start = identity_of(op, a.dtype);
   for (int64_t i = 0, n = out.count(); i < n; ++i) out.set(i, start);
-  View v = whole(shape);
-  v.shape = a.shape;
-  for (int64_t axis : axes) v.strides[static_cast<size_t>(axis)] = 0;
-  const int64_t size = size_of(a.dtype);
-  for_rows(v, [&](int64_t position, int64_t place) {
-    fold_into(op, a.dtype, out.bytes.data() + place * size, row_step(v),
-              a.bytes.data() + position * size, row_length(v));
+  Grid places(shape);
+  for (size_t i = 0; i < shape.size(); ++i) places.axes[i].size = a.shape[i];
+  for (int64_t axis : axes) places.axes[static_cast<size_t>(axis)].stride = 0;
+  int64_t next = 0;
+  places.for_rows([&](int64_t place, StridedAxis row) {
+    for (int64_t i = 0; i < row.size; ++i, place += row.stride) {
+      const Scalar values[] = {out.at(place), a.at(next++)};
+      out.set(place, eval(op, a.dtype, values));
+    }
   });
   return out;
 }
@@ -310,9 +201,9 @@ class Interpreter {
   HostArray realized(UOp u, const Storage& s) const {
     HostArray most = read(s, u->shape->sizes());
     if (!u->shape->symbolic) return most;
-    Sizes bounds;
-    for (const Dim& d : u->shape->dims) bounds.push_back(0), bounds.push_back(size(d));
-    return shrink(most, bounds);
+    Grid places(most.shape);
+    for (size_t i = 0; i < most.shape.size(); ++i) places.axes[i].size = size(u->shape->dims[i]);
+    return gather(most, places);
   }
 
   HostArray read(const Storage& s, Sizes shape) const {

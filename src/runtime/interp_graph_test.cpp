@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "ir/storage.h"
 #include "tensor/primitives.h"
@@ -134,54 +133,4 @@ TEST_CASE("interp graph: a long chain") {
   Ref one = prim::constant(DType::f32, 1.0);
   for (int i = 0; i < 100000; ++i) x = prim::add(x, one);
   CHECK(values(x) == Values{100000, 100001});
-}
-
-// ir/eval is the definition: the typed loops must give its bits.
-TEST_CASE("host array: typed loops agree with eval") {
-  std::mt19937_64 random(1);
-  const DType dtypes[] = {DType::boolean, DType::i32, DType::i64,  DType::index, DType::f32,
-                          DType::f64,     DType::f16, DType::bf16, DType::u8,    DType::u64};
-  const double special[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e-310, 0x1p-149, 1e30, -2.5};
-  auto sample = [&](DType d) {
-    HostArray a(d, {200});
-    for (int64_t i = 0; i < 200; ++i) {
-      if (is_float(d)) {
-        double v = static_cast<double>(static_cast<int64_t>(random())) * 0x1p-60;
-        a.set(i, scalar(d, random() % 2 ? special[random() % std::size(special)] : v));
-      } else {
-        const int64_t edges[] = {0, 1, -1, row(d).lo, row(d).hi};
-        a.set(i, scalar(d, random() % 2 ? edges[random() % 5] : static_cast<int64_t>(random())));
-      }
-    }
-    return a;
-  };
-  auto same = [&](Op op, DType d, std::span<const HostArray* const> src) {
-    HostArray fast = map_elements(op, d, src), slow = map_by_definition(op, d, src);
-    for (int64_t i = 0; i < fast.count(); ++i) {
-      INFO(name(op), " ", name(src[0]->dtype), " ", name(d), " ", i);
-      REQUIRE(same_bits(fast.at(i), slow.at(i)));
-    }
-  };
-  for (DType d : dtypes) {
-    HostArray a = sample(d), b = sample(d), c = sample(DType::boolean);
-    for (int o = 0; o < kOps; ++o) {
-      Op op = static_cast<Op>(o);
-      const bool fits = is_float(d) ? !has(op, Integer) : !has(op, Float);
-      if (!has(op, Alu) || !fits || row(op).arity > 2 || op == Op::Bitcast) continue;
-      if (op == Op::Threefry && d != DType::u64) continue;
-      if (op == Op::Cast) continue;
-      const HostArray* src[] = {&a, &b};
-      same(op, has(op, Compares) ? DType::boolean : d, {src, static_cast<size_t>(row(op).arity)});
-    }
-    const HostArray* choice[] = {&c, &a, &b};
-    same(Op::Where, d, choice);
-    for (DType to : dtypes) same(Op::Cast, to, {choice + 1, 1});
-    for (Op op : {Op::Add, Op::Mul, Op::Max, Op::Min}) {
-      HostArray folded = b;
-      fold_into(op, d, folded.bytes.data(), 1, a.bytes.data(), a.count());
-      const HostArray* src[] = {&b, &a};
-      HostArray slow = map_by_definition(op, d, src);
-      for (int64_t i = 0; i < a.count(); ++i) REQUIRE(same_bits(folded.at(i), slow.at(i)));
-    }
-  }
 }

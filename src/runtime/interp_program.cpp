@@ -34,8 +34,6 @@ struct Instruction {
   std::vector<Operand> src;
 };
 
-bool is_tile_range(UOp u) { return u->is(Op::Range) && is_tile(range_role(u)); }
-
 }  // namespace
 
 struct InterpProgram::Code {
@@ -104,8 +102,7 @@ class Assembler {
   }
 
   void load(UOp u) {
-    UOp from = u->src(0);
-    while (from->is(Op::After)) from = from->src(0);
+    const UOp from = without_effects(u->src(0));
     const bool memory = from->is(Op::Index);
     uint64_t tile = memory ? place(from->src(1)).tile : place(from).tile;
     Instruction in{.kind = memory ? Instruction::Load : Instruction::Move, .dtype = u->dtype};
@@ -120,8 +117,7 @@ class Assembler {
   }
 
   void store(UOp u) {
-    UOp into = u->src(0);
-    while (into->is(Op::After)) into = into->src(0);
+    const UOp into = without_effects(u->src(0));
     const bool memory = into->is(Op::Index);
     uint64_t tile = place(u->src(1)).tile | place(memory ? into->src(1) : into).tile;
     Instruction in{.kind = memory ? Instruction::Store : Instruction::Move,
@@ -158,8 +154,7 @@ class Assembler {
   }
 
   static void access(UOp index, Instruction* in) {
-    UOp memory = index->src(0);
-    while (memory->is(Op::After)) memory = memory->src(0);
+    const UOp memory = without_effects(index->src(0));
     ensure(memory->is(Op::Param), "interp: Index of ", name(memory->op));
     in->param = static_cast<int>(memory->ints(0));
     in->size = memory->ints(1);

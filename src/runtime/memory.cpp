@@ -28,25 +28,13 @@ int64_t size_class(int64_t bytes) {
 
 bool MemoryPool::Kept::is_idle() const { return std::ranges::all_of(uses, &Token::done); }
 
-int64_t MemoryPool::byte_limit() const {
+int64_t MemoryPool::locked(const int64_t& value) const {
   std::lock_guard lock(mutex_);
-  return byte_limit_;
+  return value;
 }
 void MemoryPool::set_byte_limit(int64_t bytes) {
   std::lock_guard lock(mutex_);
   byte_limit_ = bytes;
-}
-int64_t MemoryPool::live_bytes() const {
-  std::lock_guard lock(mutex_);
-  return live_bytes_;
-}
-int64_t MemoryPool::kept_bytes() const {
-  std::lock_guard lock(mutex_);
-  return kept_bytes_;
-}
-int64_t MemoryPool::allocations() const {
-  std::lock_guard lock(mutex_);
-  return allocations_;
 }
 
 std::string MemoryPool::state_text() const {

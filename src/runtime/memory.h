@@ -42,11 +42,11 @@ class MemoryBlock;
 class MemoryPool {
  public:
   explicit MemoryPool(Device& device) : device_(device) {}
-  int64_t byte_limit() const;
+  int64_t byte_limit() const { return locked(byte_limit_); }
   void set_byte_limit(int64_t bytes);
-  int64_t live_bytes() const;  // as they were asked for
-  int64_t kept_bytes() const;
-  int64_t allocations() const;  // how often the system was asked
+  int64_t live_bytes() const { return locked(live_bytes_); }  // as they were asked for
+  int64_t kept_bytes() const { return locked(kept_bytes_); }
+  int64_t allocations() const { return locked(allocations_); }  // how often the system was asked
 
  private:
   friend class MemoryBlock;
@@ -59,6 +59,7 @@ class MemoryPool {
     const char* what;
     uint32_t provenance;
   };
+  int64_t locked(const int64_t& value) const;
   // A Device error says what was asked for, what is live and kept, and who holds most.
   void take(MemoryBlock& block, const char* what);
   void give_back(MemoryBlock& block);

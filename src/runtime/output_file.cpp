@@ -116,10 +116,6 @@ void OutputFile::write(std::span<const uint8_t> bytes) {
   write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-void OutputFile::pad(size_t multiple) {
-  write(std::string((multiple - size_ % multiple) % multiple, '\0'));
-}
-
 void OutputFile::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::write(fd_, bytes.data(), bytes.size());

@@ -22,7 +22,6 @@ class OutputFile {
 
   void write(std::span<const uint8_t> bytes);
   void write(std::string_view bytes);
-  void pad(size_t multiple);  // with zeros, until size() is a multiple
   uint64_t size() const { return size_; }
   void commit();
 

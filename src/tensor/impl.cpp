@@ -438,18 +438,6 @@ Tensor unchanged(const Tensor& t) {
   return Call::gives_values() ? make_value(node_of(t), t) : t;
 }
 
-std::vector<StridedAxis> merged(std::span<const StridedAxis> axes) {
-  std::vector<StridedAxis> out;
-  for (const StridedAxis& a : axes) {
-    if (a.size == 1) continue;
-    if (!out.empty() && out.back().stride == a.stride * a.size)
-      out.back() = {out.back().size * a.size, a.stride};
-    else
-      out.push_back(a);
-  }
-  return out;
-}
-
 void look_through(TensorImpl& view, const Tensor& base, const Ref& chain,
                   const std::vector<int64_t>& shown_strides) {
   Ref now = node_of(view);

@@ -16,6 +16,7 @@
 #include "base/lifetime.h"
 #include "ir/device_list.h"
 #include "ir/graph.h"
+#include "ir/grid.h"
 #include "ir/provenance.h"
 #include "ir/size_sum.h"
 #include "tensor/primitives.h"
@@ -84,11 +85,6 @@ Tensor unchanged(const Tensor& t);
 void become_view(const Tensor& t, const Tensor& view);
 std::vector<int64_t> strides_of(const Tensor& t);
 std::vector<int64_t> row_major_strides(std::span<const Dim> dims);
-struct StridedAxis {
-  int64_t size, stride;
-};
-// The fewest axes that show the same places in the same order.
-std::vector<StridedAxis> merged(std::span<const StridedAxis> axes);
 
 // t's elements on another device. Of a view of memory that can only be read, the stretch between
 // its first and last element is copied.

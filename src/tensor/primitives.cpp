@@ -54,17 +54,6 @@ Ref extents_op(Op op, const Ref& a, std::span<const Extent> list) {
   return operands.build(op, a->dtype);
 }
 
-Ref identity_of(Op op, DType dtype) {
-  if (op == Op::Add) return constant(dtype, int64_t{0});
-  if (op == Op::Mul) return constant(dtype, int64_t{1});
-  bool low = op == Op::Max;
-  if (is_float(dtype)) {
-    double inf = std::numeric_limits<double>::infinity();
-    return constant(dtype, low ? -inf : inf);
-  }
-  return constant(dtype, low ? row(dtype).lo : dtype == DType::u64 ? int64_t{-1} : row(dtype).hi);
-}
-
 }  // namespace
 
 Ref constant(DType dtype, double v) {
@@ -198,7 +187,11 @@ Ref reduce(Op op, const Ref& a, Axes axes) {
     if (d != Dim(1)) list.push_back(axis);
     d = Dim(1);
   }
-  if (empty) return flat_in(a, full(dims, identity_of(op, a->dtype)));
+  if (empty) {
+    const Arg identity = arg_of(identity_of(op, a->dtype));
+    return flat_in(a,
+                   full(dims, make(Op::Const, a->dtype, std::initializer_list<Ref>{}, identity)));
+  }
   if (list.size() == 1) return a;
   std::sort(list.begin() + 1, list.end());
   return list_op(Op::Reduce, a, list);
