@@ -60,6 +60,7 @@ Interval bounds_given(UOp u, UOp valid);
 bool divides(int64_t d, UOp u);
 // u(r + 1) - u(r) when that is one constant for all r; u an index (its gate is ignored).
 std::optional<int64_t> stride_of(UOp u, UOp range);
+std::optional<int64_t> stride_of(const Linear& sum, UOp range);
 
 // ---- Gates
 

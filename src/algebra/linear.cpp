@@ -159,7 +159,10 @@ static bool divides(int64_t d, UOp u, int levels) {
 bool divides(int64_t d, UOp u) { return divides(d, u, 4); }
 
 std::optional<int64_t> stride_of(UOp u, UOp range) {
-  Linear sum = linear(split_gate(u).idx);
+  return stride_of(linear(split_gate(u).idx), range);
+}
+
+std::optional<int64_t> stride_of(const Linear& sum, UOp range) {
   if (!sum.ok) return {};
   const int slot = range_slot(range);
   int64_t stride = 0;

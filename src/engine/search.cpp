@@ -18,6 +18,7 @@
 #include "engine/searched.h"
 #include "engine/workbench.h"
 #include "ir/provenance.h"
+#include "optimize/cost.h"
 #include "optimize/moves.h"
 
 namespace mote {
@@ -68,7 +69,11 @@ class KernelSearch {
  public:
   KernelSearch(const Flat& flat, UOp body, Device& device, const SearchLimits& limits,
                const Progress& progress)
-      : flat_(flat), body_(body), device_(device), limits_(limits), progress_(progress),
+      : flat_(flat),
+        body_(body),
+        device_(device),
+        limits_(limits),
+        progress_(progress),
         bench_(body, device) {}
 
   Found run() {
@@ -84,11 +89,11 @@ class KernelSearch {
   int64_t tried() const { return tried_; }
 
  private:
-  static constexpr size_t kBatch = 16;
+  static constexpr size_t kBatch = 16, kProposals = 8;
   static constexpr double kHopeless = 1.5, kDoubtful = 1.1, kClearly = 0.98;
-  static constexpr double kMoreSteps = 4;      // than the bare kernel's, stages included
-  static constexpr double kSample = 300e-6;    // a sample takes at least so long
-  static constexpr double kSlowStart = 2e9;    // operations a plain kernel is not tried with
+  static constexpr double kMoreSteps = 4;    // than the bare kernel's, stages included
+  static constexpr double kSample = 300e-6;  // a sample takes at least so long
+  static constexpr double kSlowStart = 2e9;  // operations a plain kernel is not tried with
   const Flat& flat_;
   UOp body_;
   Device& device_;
@@ -109,13 +114,18 @@ class KernelSearch {
   }
 
   void start() {
-    heuristic_.actions = choose_actions(body_, device_.target()).actions;
+    std::vector<std::vector<Action>> others;
+    for (Tuned& way : proposals(body_, device_.target(), kProposals))
+      others.push_back(std::move(way.actions));
+    heuristic_.actions = std::move(others[0]);
     heuristic_.kernel = compile_kernel(flat_, heuristic_.actions, device_);
     ensure(heuristic_.kernel != nullptr, "[search] the heuristic's own list is refused");
     measure(heuristic_);
     seen_.insert(text_hash(*heuristic_.kernel));
     keep(heuristic_);
-    if (heuristic_.kernel->estimate.ops < kSlowStart) try_all({{}});
+    others.erase(others.begin());
+    if (heuristic_.kernel->estimate.ops < kSlowStart) others.emplace_back();
+    try_all(others);
   }
 
   static uint64_t text_hash(const Kernel& k) { return hash_bytes(k.text.data(), k.text.size()); }
@@ -172,10 +182,10 @@ class KernelSearch {
       Tuned tuned = accepted(body, list);
       out.actions = std::move(tuned.actions);
       if (!runs_on(tuned.body, target)) return {};
-      const Footprint size = footprint(tuned.body);
+      const Spent size = cost(tuned.body, target);
       const int64_t registers = int64_t{target.vector_registers} * target.vector_bytes / 4;
       if (size.tile > 4 * registers || size.scratch_bytes > target.cache_bytes) return {};
-      if (size.steps > kMoreSteps * footprint(body).steps) return {};
+      if (size.steps > kMoreSteps * cost(body, target).steps) return {};
     }
     try {
       out.kernel = compile_kernel(flat_, out.actions, device_);

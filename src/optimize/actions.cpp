@@ -77,8 +77,8 @@ std::vector<Action> parse_actions(std::string_view given) {
   return out;
 }
 
-Ranges::Ranges(UOp body) {
-  for (UOp n : toposort(body)) {
+Ranges::Ranges(std::span<const UOp> order) {
+  for (UOp n : order) {
     if (!n->is(Op::Range)) continue;
     all.push_back(n);
     next_slot = std::max(next_slot, range_slot(n) + 1);

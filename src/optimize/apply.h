@@ -10,7 +10,8 @@ constexpr int kMostRanges = kSlots - 16;
 struct Ranges {
   std::vector<UOp> all;
   int next_slot = 0;
-  explicit Ranges(UOp body);
+  explicit Ranges(std::span<const UOp> order);
+  explicit Ranges(UOp body) : Ranges(toposort(body)) {}
   UOp find(int slot) const;  // empty: there is none
 };
 

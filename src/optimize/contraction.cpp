@@ -1,11 +1,12 @@
 // Sums of products: what is read for one output axis is reused along the other. A tile of both in
 // registers, operands packed where they do not lie well, the reduce in blocks that caches hold.
+#include "optimize/contraction.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "algebra/algebra.h"
-#include "optimize/sketch.h"
 
 namespace mote {
 
@@ -24,23 +25,39 @@ struct Tile {
 struct View {
   UOp row, column;
   Access left, right;
-  bool direct = true;  // the result lies along columns
+  bool direct = true;   // the result lies along columns
+  bool turned = false;  // or else along rows
+  bool lies = true;     // the right side lies along columns
+  int64_t left_reuse = 1, right_reuse = 1;
   Tile tile;
   double cost = HUGE_VAL;
 };
 
 constexpr int64_t kFarBytes = 1024;
+constexpr double kFarDearer = 4;
 
 class Contraction {
  public:
-  explicit Contraction(Sketch& sketch) : s_(sketch), target_(sketch.target) {}
+  Contraction(Sketch& sketch, const Product& p, const ContractionTaste& taste)
+      : s_(sketch),
+        target_(*sketch.target),
+        taste_(taste),
+        axes_(p.axes),
+        result_(p.result),
+        first_(p.first),
+        second_(p.second),
+        depth_(p.depth),
+        bytes_(p.bytes) {}
 
   bool run() {
-    if (!find_product()) return false;
     choose_view();
     if (!view_.row) return false;
     if (!view_.direct) return stage_sums();
     choose_blocks();
+    if (taste_.whole) {
+      if (!block_depth_ && !block_axis_ && !row_tiles_) return false;  // it is in none anyway
+      block_depth_ = row_tiles_ = 0, block_axis_ = {};
+    }
     if (needs_place_for_sums() && stage_sums()) return true;
     cut();
     stage();
@@ -50,67 +67,33 @@ class Contraction {
  private:
   Sketch& s_;
   const Target& target_;
-  std::vector<UOp> axes_;        // of the result
-  UOp result_;                   // its position
-  const Access *first_ = nullptr, *second_ = nullptr;
-  int64_t depth_ = 1;            // products per sum
-  int64_t bytes_ = 4;            // of an accumulator
+  const ContractionTaste taste_;
+  const std::vector<UOp> axes_;
+  const UOp result_;
+  const Access first_, second_;
+  const int64_t depth_, bytes_;
   View view_;
-  UOp block_axis_;               // of several reduces the one in blocks, of 1 if no depth is given
+  UOp block_axis_;  // of several reduces the one in blocks, of 1 if no depth is given
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
-  bool pack_left_ = false, pack_right_ = false, windows_ = false;
+  bool pack_left_ = false, pack_right_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
   int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is staged
-  std::vector<int> reduces_;     // slots inside a block
+  std::vector<int> reduces_;           // slots inside a block
 
   static int64_t size(UOp r) { return Sketch::size(r); }
   static int64_t stride(UOp position, UOp r) { return stride_of(position, r).value_or(0); }
 
-  // Whatever is made of the sum is stored at one place, maybe of several memories.
-  bool stores_alike() const {
-    UOp first = s_.body->src(0);
-    for (Node* end : s_.body->src()) {
-      if (!std::ranges::equal(end->src().subspan(1), first->src().subspan(1))) return false;
-      if (UOp(end)->src(0)->src(0)->src(1) != first->src(0)->src(0)->src(1)) return false;
-    }
-    return true;
-  }
-
-  // One sum, of values made of two reads.
-  bool find_product() {
-    if (!s_.sum || (s_.focus < 0 && !stores_alike())) return false;
-    bytes_ = std::max<int64_t>(4, size_of(s_.sum->dtype));
-    for (const Access& a : s_.accesses) {
-      if (a.store && !s_.sum_stage) result_ = a.position;
-      if (a.store || !a.nest) continue;
-      if (second_) return false;
-      (first_ ? second_ : first_) = &a;
-    }
-    if (!second_) return false;
-    axes_ = s_.outputs;
-    if (s_.sum_stage) {
-      result_ = s_.sum_stage->src(1);
-      axes_.clear();
-      for (Node* r : s_.sum_stage->src().subspan(2)) axes_.emplace_back(r);
-    }
-    for (UOp r : s_.reduces) {
-      if (size(r) == 0) return false;
-      depth_ *= size(r);
-    }
-    return depth_ >= 4 &&
-           std::ranges::all_of(axes_, [](UOp r) { return size(r) > 0; });
-  }
-
   void choose_view() {
+    std::vector<View> views;
     uint64_t steering = 0;  // axes that say how far a loop goes
     for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
     for (UOp column : axes_) {
-      const bool second = second_->depends_on(column);
+      const bool second = second_.depends_on(column);
       if (slot_bit(column) & steering) continue;
-      if (first_->depends_on(column) == second || size(column) < 4) continue;
+      if (first_.depends_on(column) == second || size(column) < 4) continue;
       View v;
       v.column = column;
-      v.left = second ? *first_ : *second_, v.right = second ? *second_ : *first_;
+      v.left = second ? first_ : second_, v.right = second ? second_ : first_;
       v.direct = stride(result_, column) == 1;
       if (!v.direct && s_.sum_stage) continue;
       for (UOp row : axes_) {
@@ -120,10 +103,17 @@ class Contraction {
         // Sums that are staged were found worth it as a whole, not in the shares of threads.
         if (!s_.sum_stage && size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
+        v.turned = !v.direct && stride(result_, row) == 1;
+        v.lies = v.right.stride(column) == 1;
+        v.left_reuse = reuse(v.left), v.right_reuse = reuse(v.right);
         choose_tile(v);
-        if (v.cost < view_.cost) view_ = v;
+        views.push_back(v);
       }
     }
+    std::ranges::stable_sort(views, {}, &View::cost);
+    const auto wanted = static_cast<size_t>(taste_.view);
+    if (wanted < views.size() && views[wanted].cost < kFarDearer * views[0].cost)
+      view_ = views[wanted];
   }
 
   // How often a value of the read is used.
@@ -152,7 +142,7 @@ class Contraction {
   }
   bool packs_right(const View& v) const {
     if (!v.right.memory->is(Op::Param)) return false;
-    if (stride(v.right.position, v.column) != 1) return true;
+    if (!v.lies) return true;
     return s_.reduces.size() == 1 && ceil_div(size(v.row), v.tile.rows) >= 4 &&
            size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
   }
@@ -164,38 +154,40 @@ class Contraction {
     auto real = [](int64_t n) { return static_cast<double>(n); };
     const int64_t m = size(v.row), n = size(v.column);
     const double chains = real(t.rows * t.vectors), wanted = target_.vector_registers * 0.75;
+    const bool left = packs_left(v), right = packs_right(v);
     double c = 1 + 0.3 / real(t.rows) + 0.3 / real(t.vectors);
     if (chains < wanted) c += 0.25 * (1 - chains / wanted);
-    if (m % t.rows) c += packs_left(v) ? 0.01 : 0.08;
+    if (m % t.rows) c += left ? 0.01 : 0.08;
     if (n % t.columns()) c += 0.02;
-    if (packs_left(v)) c += 2 * real(t.lanes) / real(reuse(v.left));
-    if (packs_right(v))
-      c += (stride(v.right.position, v.column) == 1 ? 2 : 40) / real(reuse(v.right));
-    if (!v.direct) c += (stride(result_, v.row) == 1 ? 6 : 20) / real(depth_);
-    if (v.left.gated && !packs_left(v)) c += 0.5;
-    if (v.right.gated && !packs_right(v)) c += 0.5;
-    const double whole = real(target_.vector_bytes / bytes_);
-    return c * waste(m, t.rows) * waste(n, t.columns()) * whole / real(t.lanes);
+    if (left) c += 2 * real(t.lanes) / real(v.left_reuse);
+    if (right) c += (v.lies ? 2 : 40) / real(v.right_reuse);
+    if (!v.direct) c += (v.turned ? 6 : 20) / real(depth_);
+    if (v.left.gated && !left) c += 0.5;
+    if (v.right.gated && !right) c += 0.5;
+    const double step = real(std::min(target_.step_bytes, target_.vector_bytes) / bytes_);
+    const double narrow = t.lanes < target_.vector_bytes / bytes_ ? 1.1 : 1;
+    return c * waste(m, t.rows) * waste(n, t.columns()) * narrow *
+           std::max(1.0, step / real(t.lanes));
   }
 
   void choose_tile(View& v) const {
     const int64_t most = target_.vector_registers * 15 / 16;
-    View best = v;
-    best.cost = HUGE_VAL;
+    Tile best;
+    double least = HUGE_VAL;
     for (v.tile.lanes = target_.vector_bytes / bytes_; v.tile.lanes >= 2; v.tile.lanes /= 2)
-      for (v.tile.vectors = 1; v.tile.vectors <= 6; ++v.tile.vectors)
+      for (v.tile.vectors = 1; v.tile.vectors <= 6; ++v.tile.vectors) {
+        if (v.tile.vectors > ceil_div(size(v.column), v.tile.lanes)) continue;
+        if (!Sketch::may_cut(v.column, v.tile.columns())) continue;
         for (v.tile.rows = 1;
              (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
-             ++v.tile.rows) {
-          if (v.tile.vectors > ceil_div(size(v.column), v.tile.lanes)) continue;
-          if (!Sketch::may_cut(v.column, v.tile.columns())) continue;
-          if (v.cost = cost(v); v.cost < best.cost) best = v;
-        }
-    v = best;
+             ++v.tile.rows)
+          if (const double c = cost(v); c < least) best = v.tile, least = c;
+      }
+    v.tile = best, v.cost = least;
   }
 
   // Nothing that is read for one position is used at another.
-  bool reuses_nothing_along(UOp r) const { return first_->depends_on(r) && second_->depends_on(r); }
+  bool reuses_nothing_along(UOp r) const { return first_.depends_on(r) && second_.depends_on(r); }
 
   // All sums of what is read together fit beside it.
   bool sums_fit() const {
@@ -212,9 +204,8 @@ class Contraction {
   bool shares_out_rows() const {
     const int64_t wanted = 4 * target_.threads;
     return target_.threads > 1 && size(view_.row) >= target_.threads * rows_of_share() &&
-           std::ranges::none_of(axes_, [&](UOp r) {
-             return reuses_nothing_along(r) && size(r) >= wanted;
-           });
+           std::ranges::none_of(
+               axes_, [&](UOp r) { return reuses_nothing_along(r) && size(r) >= wanted; });
   }
 
   // Blocks of the reduce are wanted, and the outputs cannot hold the sums between them.
@@ -227,21 +218,13 @@ class Contraction {
   // staged along the lanes, then copied.
   bool stage_sums() {
     Sketch trial = s_;
-    const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
+    const bool whole = sums_fit();
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside =
-          (whole && !reuses_nothing_along(r)) || (windows && stride(result_, r) == 1);
-      (inside ? over : outside).push_back(range_slot(r));
+      (whole && !reuses_nothing_along(r) ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
-    if (windows) {
-      over.back() = trial.split(over.back(), window_rows(), Role::Loop);
-      if (over.back() < 0) return false;
-      if (trial.range_of(range_slot(view_.row)))
-        outside.insert(outside.begin(), range_slot(view_.row));
-    }
     int shared_rows = -1;
     if (whole && shares_out_rows()) {
       shared_rows = over.back();
@@ -250,7 +233,11 @@ class Contraction {
     }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
-    Contraction staged(trial);
+    ContractionTaste inside = taste_;
+    inside.view = 0;
+    const std::optional<Product> again = find_product(trial);
+    if (!again) return false;
+    Contraction staged(trial, *again, inside);
     staged.shared_rows_ = shared_rows;
     if (!staged.run()) return false;
     copy_in_squares(trial, outside, over);
@@ -265,9 +252,8 @@ class Contraction {
       if (stride(result_, r) == 1) along = range_slot(r);
     if (!std::ranges::count(inside, along)) along = -1;
     UOp stored = s.body->src(0)->src(0)->src(0)->src(1);
-    std::ranges::sort(inside, std::greater(), [&](int slot) {
-      return stride(split_gate(stored).idx, s.range_of(slot));
-    });
+    std::ranges::sort(inside, std::greater(),
+                      [&](int slot) { return stride(split_gate(stored).idx, s.range_of(slot)); });
     std::vector<int> nest = outside;
     nest.insert(nest.end(), inside.begin(), inside.end());
     std::vector<int> slots = nest;
@@ -303,82 +289,12 @@ class Contraction {
     return best;
   }
 
-  // ---- windows: what is read for neighbouring sums overlaps
-
-  std::vector<UOp> all_ranges() const {
-    std::vector<UOp> all = s_.outputs;
-    for (const std::vector<UOp>& list : {axes_, s_.reduces})
-      for (UOp r : list)
-        if (!std::ranges::count(all, r)) all.push_back(r);
-    return all;
-  }
-
-  // The ranges that move a read over one stretch of memory together: pairs of one stride, such as
-  // a position and a place in the window there.
-  std::vector<UOp> windows_of(const Access& a) const {
-    const std::vector<UOp> all = all_ranges();
-    std::vector<UOp> out;
-    auto step = [&](UOp r) { return std::llabs(stride(a.position, r)); };
-    for (UOp r : all)
-      if (step(r) && std::ranges::count(all, step(r), step) > 1) out.push_back(r);
-    return out;
-  }
-
-  // Rows for which windows are packed together: as many as a tile has, nearly.
-  int64_t window_rows() const {
-    int64_t rows = std::min(view_.tile.rows, size(view_.row));
-    while (size(view_.row) % rows) --rows;
-    return rows;
-  }
-
-  // Some loop of the sum is empty at places, so that these cannot be rows of a tile.
-  bool skips() const {
-    return std::ranges::any_of(s_.reduces, [](UOp r) { return !is_const(r->src(0)); });
-  }
-
-  // Rows lie far apart and each of them is read in windows, many times: a few rows, interleaved.
-  bool packs_windows(const Access& a) const {
-    if (!skips()) return false;
-    const std::vector<UOp> windows = windows_of(a);
-    if (a.gated || windows.empty() || !a.memory->is(Op::Param) || window_rows() < 4) return false;
-    if (stride(a.position, view_.row) * bytes_ < kFarBytes) return false;
-    int64_t places = a.memory->ints(1), each = window_rows();
-    for (UOp r : all_ranges()) {
-      if (!a.depends_on(r) || std::ranges::count(windows, r)) continue;
-      places /= std::max<int64_t>(size(r), 1);
-      if (std::ranges::count(s_.reduces, r)) each *= size(r);
-    }
-    return places * each * bytes_ <= target_.l2_bytes / 2;
-  }
-
-  void stage_windows() {
-    const Access* left = nullptr;
-    for (const Access& a : s_.accesses)
-      if (!a.store && a.nest && a.memory == view_.left.memory) left = &a;
-    if (!left) return;
-    const std::vector<UOp> windows = windows_of(*left);
-    std::vector<int> over;
-    if (rows_ >= 0) over.push_back(rows_);
-    const int first = s_.next_slot() + static_cast<int>(over.size());
-    for (UOp r : windows) over.push_back(r == windows[0] ? range_slot(r) : ~range_slot(r));
-    for (UOp r : s_.reduces)
-      if (left->depends_on(r) && !std::ranges::count(windows, r)) over.push_back(range_slot(r));
-    if (row_in_ >= 0) over.push_back(row_in_);
-    if (!pack(*left, over) || row_in_ < 0) return;
-    // Read along memory, staged with the rows side by side.
-    const int last = s_.next_slot() - 1;
-    const int64_t places = size(s_.range_of(first)), rows = size(s_.range_of(last));
-    int64_t lanes = target_.vector_bytes / bytes_;
-    while (lanes > 1 && (places % lanes || rows % lanes)) lanes /= 2;
-    if (lanes > 1 && s_.split(first, lanes, Role::Vector) >= 0) s_.split(last, rows, Role::Upcast);
-  }
-
   void choose_blocks() {
     const int64_t m = size(view_.row);
     const Tile& t = view_.tile;
     const int64_t tiles_down = ceil_div(m, t.rows);
-    pack_left_ = packs_left(view_), pack_right_ = packs_right(view_);
-    windows_ = packs_windows(view_.left);
+    pack_left_ = packs_left(view_);
+    pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
     // What is staged in the loops outside would be made for each block.
     if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();
@@ -409,9 +325,7 @@ class Contraction {
   // No loop around the blocks of the sum packs the same columns anew. Threads do not count: sums
   // have the same blocks without them.
   bool packs_once() const {
-    auto moves = [&](UOp r) {
-      return view_.right.depends_on(r) || range_slot(r) == shared_rows_;
-    };
+    auto moves = [&](UOp r) { return view_.right.depends_on(r) || range_slot(r) == shared_rows_; };
     if (s_.sum_stage) return std::ranges::all_of(open_ranges(s_.sum_stage), moves);
     return std::ranges::all_of(axes_, [&](UOp r) { return r == view_.row || moves(r); });
   }
@@ -517,8 +431,10 @@ class Contraction {
   void order(std::vector<int>& others) {
     std::vector<int*> nest;
     auto add = [&](int& slot) {
-      if (slot >= 0 && s_.range_of(slot)) nest.push_back(&slot);
-      else slot = -1;
+      if (slot >= 0 && s_.range_of(slot))
+        nest.push_back(&slot);
+      else
+        slot = -1;
     };
     auto depends = [&](int slot) {
       UOp r = s_.range_of(slot);
@@ -530,12 +446,13 @@ class Contraction {
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
-            row_blocks_ < 0 && std::ranges::all_of(loops_outside(), [&](UOp r) {
-              return view_.right.depends_on(r);
-            });
+            row_blocks_ < 0 &&
+            std::ranges::all_of(loops_outside(), [&](UOp r) { return view_.right.depends_on(r); });
     add(row_blocks_);
-    if (right_is_near()) add(rows_), add(columns_);
-    else add(columns_), add(rows_);
+    if (right_is_near())
+      add(rows_), add(columns_);
+    else
+      add(columns_), add(rows_);
     std::vector<int> slots;
     for (int* slot : nest) slots.push_back(*slot);
     if (std::ranges::is_sorted(slots)) return;
@@ -548,7 +465,6 @@ class Contraction {
 
   void stage() {
     if (pack_right_) stage_right();
-    if (s_.sum_stage && windows_) return stage_windows();
     if (!pack_left_) return;
     const int copies = s_.next_slot();
     std::vector<int> over = listed({rows_}, reduces_, {row_in_});
@@ -585,13 +501,50 @@ class Contraction {
   }
 };
 
+// Whatever is made of the sum is stored at one place, maybe of several memories.
+bool stores_alike(UOp body) {
+  UOp first = body->src(0);
+  for (Node* end : body->src()) {
+    if (!std::ranges::equal(end->src().subspan(1), first->src().subspan(1))) return false;
+    if (UOp(end)->src(0)->src(0)->src(1) != first->src(0)->src(0)->src(1)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-bool tile_contraction(Sketch& sketch) {
+std::optional<Product> find_product(const Sketch& s) {
+  if (!s.sum || (s.focus < 0 && !stores_alike(s.body))) return {};
+  Product p;
+  p.bytes = std::max<int64_t>(4, size_of(s.sum->dtype));
+  int reads = 0;
+  for (const Access& a : s.accesses) {
+    if (a.store && !s.sum_stage) p.result = a.position;
+    if (a.store || !a.nest) continue;
+    if (++reads > 2) return {};
+    (reads == 1 ? p.first : p.second) = a;
+  }
+  p.axes = s.outputs;
+  if (s.sum_stage) {
+    p.result = s.sum_stage->src(1);
+    p.axes.clear();
+    for (Node* r : s.sum_stage->src().subspan(2)) p.axes.emplace_back(r);
+  }
+  for (UOp r : s.reduces) p.depth *= Sketch::size(r);
+  auto is_known = [](UOp r) { return Sketch::size(r) > 0; };
+  if (reads != 2 || p.depth < 4 || !std::ranges::all_of(p.axes, is_known)) return {};
+  return p;
+}
+
+bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   Sketch trial = sketch;
   order_reduces(trial, true);
-  skip_gates(trial);
-  if (!Contraction(trial).run()) return false;
+  const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
+  if (taste.masks && !is_gated) return false;
+  if (!taste.masks && !taste.gather) skip_gates(trial);
+  if (taste.gather && !gather(trial)) return false;
+  const std::optional<Product> product = find_product(trial);
+  if (!product || !Contraction(trial, *product, taste).run()) return false;
   sketch.take(trial);
   return true;
 }

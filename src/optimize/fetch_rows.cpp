@@ -60,7 +60,7 @@ class RowFetcher {
     if (!inside) return 0;
     for (UOp n : toposort(value)) {
       if (!has(n->op, Alu) || n->dtype == DType::index || !(n->ranges & inside)) continue;
-      sum += has(n->op, Curve) ? s_.target.curve_cost : 1;
+      sum += has(n->op, Curve) ? s_.target->curve_cost : 1;
     }
     return sum;
   }
@@ -94,7 +94,7 @@ class RowFetcher {
         bytes += 2 * row_bytes(n);
       }
     }
-    if (bytes > s_.target.l2_bytes / 2) found.clear();
+    if (bytes > s_.target->l2_bytes / 2) found.clear();
     return found;
   }
 
@@ -105,7 +105,7 @@ class RowFetcher {
   bool comes_from_afar(UOp read) const {
     UOp memory = read->src(0);
     return memory->is(Op::Param) && row_bytes(read) >= kShortRow &&
-           memory->ints(1) * size_of(memory->dtype) > s_.target.l2_bytes;
+           memory->ints(1) * size_of(memory->dtype) > s_.target->l2_bytes;
   }
 };
 

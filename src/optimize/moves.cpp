@@ -1,11 +1,10 @@
 #include "optimize/moves.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/random.h"
-#include "ir/program.h"
 #include "optimize/apply.h"
+#include "optimize/cost.h"
 
 namespace mote {
 
@@ -135,90 +134,11 @@ std::vector<Action> candidate_actions(UOp body, const Target& target) {
   return out;
 }
 
-namespace {
-
-// How often loops are run through. A nest stands in the loops of another up to the innermost one it
-// depends on, and with it in all that the other stands in.
-class Steps {
- public:
-  Steps(UOp body, std::span<const UOp> order) : all_(Ranges(body).all) {
-    uint64_t accumulated = 0;
-    for (UOp r : all_)
-      if (range_role(r) == Role::Accumulate) accumulated |= slot_bit(r);
-    for (UOp n : order) {
-      if (!n->is(Op::Stage) && !n->is(Op::Reduce) && !n->is(Op::End)) continue;
-      uint64_t closed = n->is(Op::End) ? accumulated : 0;
-      for (Node* s : n->src())
-        if (s->op == Op::Range) closed |= slot_bit(UOp(s));
-      nests_.push_back({closed, n->ranges});
-    }
-  }
-
-  double total() const {
-    double steps = 0;
-    for (const Nest& n : nests_) steps += positions(around(n.closed | n.open));
-    return steps;
-  }
-
- private:
-  struct Nest {
-    uint64_t closed, open;  // its own loops; what it depends on
-  };
-  std::vector<UOp> all_;
-  std::vector<Nest> nests_;
-
-  uint64_t around(uint64_t loops) const {
-    for (uint64_t before = 0; before != loops;) {
-      before = loops;
-      for (const Nest& n : nests_) {
-        if (!(n.closed & loops)) continue;
-        int innermost = -kSlots - 1;
-        for (UOp r : all_)
-          if (slot_bit(r) & n.closed & loops) innermost = std::max(innermost, nest_order(r));
-        for (UOp r : all_)
-          if ((slot_bit(r) & n.closed) && nest_order(r) < innermost) loops |= slot_bit(r);
-        loops |= n.open;
-      }
-    }
-    return loops;
-  }
-
-  double positions(uint64_t loops) const {
-    double out = 1;
-    for (UOp r : all_)
-      if (slot_bit(r) & loops) out *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
-    return out;
-  }
-};
-
-}  // namespace
-
-Footprint footprint(UOp body) {
-  Footprint out;
-  int64_t sizes[kSlots];
-  std::ranges::fill(sizes, 1);
-  const std::vector<UOp> order = toposort(body);
-  for (UOp n : order) {
-    if (n->is(Op::Range) && is_tile(range_role(n))) sizes[range_slot(n)] = n->src(0)->hi;
-    if (!n->is(Op::Stage)) continue;
-    ++out.stages;
-    out.scratch_bytes += n->ints(1) * size_of(n->dtype);
-  }
-  for (UOp n : order) {
-    int64_t elements = 1;
-    for (uint64_t rest = n->ranges; rest; rest &= rest - 1)
-      elements *= sizes[std::countr_zero(rest)];
-    out.tile = std::max(out.tile, elements);
-  }
-  out.steps = Steps(body, order).total();
-  return out;
-}
-
 std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, int most) {
   constexpr int kTries = 12;
   constexpr int64_t kMostTile = 64, kMostScratch = 1 << 22;
   constexpr int kMostStages = 3;  // each may fill those inside it again and again
-  const Footprint given = footprint(body);
+  const Spent given = cost(body, target);
   const double most_steps = 2e5 + 8 * given.steps;
   Random random(seed, body->hash);
   std::vector<Action> out;
@@ -231,7 +151,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];
     UOp next = apply(body, a);
     if (!next || !runs_on(next, target)) continue;
-    const Footprint size = footprint(next);
+    const Spent size = cost(next, target);
     if (size.stages > given.stages + kMostStages) continue;
     if (size.tile > kMostTile || size.scratch_bytes > kMostScratch || size.steps > most_steps)
       continue;

@@ -14,15 +14,6 @@ std::vector<std::vector<Action>> neighbours(UOp body, std::span<const Action> li
                                             const Target& target);
 Tuned accepted(UOp body, std::span<const Action> list);
 
-// What a kernel asks of the machine: tiles become instructions one by one.
-struct Footprint {
-  int64_t tile = 1;           // elements of the largest tile
-  int stages = 0;
-  int64_t scratch_bytes = 0;  // of all stages
-  double steps = 0;           // positions of all loops that are run through, stages filled again
-};
-Footprint footprint(UOp body);
-
 // A legal list of at most `most` actions; equal for equal kernels, targets and seeds. A longer one
 // of the same seed starts with it.
 std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, int most);

@@ -75,8 +75,9 @@ struct Tuned {
   UOp body;
   std::vector<Action> actions;
 };
-// What the heuristic wants for this kernel on this target.
-Tuned choose_actions(UOp body, const Target& target);
+// Loops worth trying for this kernel on this target, those that cost least (cost.h) first.
+std::vector<Tuned> proposals(UOp body, const Target& target, size_t most);
+Tuned choose_actions(UOp body, const Target& target);  // the first of them
 // The same, or as the flags say: none (NOOPT) or random ones (DRAW).
 Tuned default_actions(UOp body, const Target& target);
 // All of them in order; empty where one is refused.

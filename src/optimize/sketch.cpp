@@ -56,7 +56,7 @@ void Sketch::note_accesses(std::span<const UOp> order) {
 
 void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
   UOp position = split_gate(place).idx;
-  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position)});
+  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position), linear(position)});
 }
 
 void Sketch::look() {
@@ -64,10 +64,12 @@ void Sketch::look() {
   reduces.clear();
   accesses.clear();
   sum = sum_stage = {};
+  std::vector<UOp> order = toposort(body);
+  ranges = Ranges(order);
   int sums = 0;
   const UOp top = root();
   auto foreign = [&](UOp n) { return n != top && n->is(Op::Stage) && nest_of(n) >= 0; };
-  std::vector<UOp> order = toposort({&top, 1}, [&](UOp n) { return !foreign(n); });
+  if (!nests.empty()) order = toposort({&top, 1}, [&](UOp n) { return !foreign(n); });
   std::erase_if(order, foreign);
   for (UOp n : order) {
     if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces.push_back(n);
@@ -91,7 +93,7 @@ void Sketch::look() {
 
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
-  if (!next || !runs_on(next, target)) return false;
+  if (!next || !runs_on(next, *target)) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
@@ -106,6 +108,7 @@ void Sketch::take(const Sketch& trial) {
   actions = trial.actions;
   nests = trial.nests;
   shared = trial.shared;
+  sweeps = trial.sweeps;
   last = trial.last;
   look();
 }
@@ -138,7 +141,7 @@ void order_reduces(Sketch& s, bool longest_inside) {
   auto steps = [&](UOp r) {
     int64_t sum = 0;
     for (const Access& a : s.accesses)
-      if (!a.store && a.nest) sum += std::llabs(stride_of(a.position, r).value_or(0));
+      if (!a.store && a.nest) sum += std::llabs(a.step(r));
     return std::pair((gate & slot_bit(r)) != 0, sum);
   };
   std::vector<UOp> nest = s.reduces;

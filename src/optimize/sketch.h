@@ -1,5 +1,6 @@
 // A kernel while its actions are chosen: the body so far and what its memory accesses look like.
 #pragma once
+#include "algebra/algebra.h"
 #include "base/integers.h"
 #include "optimize/apply.h"
 
@@ -7,42 +8,48 @@ namespace mote {
 
 struct Access {
   UOp memory;
-  UOp position;   // without its gate
+  UOp position;  // without its gate
   bool store = false, gated = false;
-  uint64_t nest = 0;  // ranges of the reduces it stands in, and of what is around them
+  uint64_t nest = 0;      // ranges of the reduces it stands in, and of what is around them
   uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
+  Linear sum = {};        // the position
 
   DType dtype() const { return memory->dtype; }
+  std::optional<int64_t> stride(UOp range) const { return stride_of(sum, range); }
+  // In elements, 0 where it is uneven.
+  int64_t step(UOp range) const { return stride(range).value_or(0); }
   bool depends_on(UOp range) const { return (moved_by & slot_bit(range)) != 0; }
 };
 
 struct Sketch {
   UOp body;
-  const Target& target;
+  const Target* target;
   std::vector<Action> actions;
   // Loops that fill stages, as sets of slots; a nest is looked at by itself, as if
   // it were a kernel that stores there. -1: what the outputs are made of.
   std::vector<uint64_t> nests;
   int focus = -1;
-  // By slot, as of the last look().
+  Ranges ranges;  // these as of the last look()
+  // By slot.
   std::vector<UOp> outputs, reduces;
   std::vector<Access> accesses;
-  int shared = -1;     // the slot of a loop that was cut for threads
+  int shared = -1;           // the slot of a loop that was cut for threads
+  bool sweeps = false;       // rows are added to all outputs
   std::vector<Action> last;  // what is to be done when threads are chosen
-  UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
+  UOp sum, sum_stage;        // the only reduce, and where it is staged; empty: none, or several
 
-  Sketch(UOp kernel, const Target& on) : body(kernel), target(on) { look(); }
+  Sketch(UOp kernel, const Target& on) : body(kernel), target(&on), ranges(kernel) { look(); }
   void look();
   void find_nests();  // every stage with loops of its own
   void look_at(int nest) { focus = nest, look(); }
-  bool act(const Action& a);  // and look; false: refused
+  bool act(const Action& a);       // and look; false: refused
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
   // An output loop becomes two of which the inner one takes its place among the others.
   bool cut_in_place(int slot, int64_t amount);
-  UOp range_of(int slot) const { return Ranges(body).find(slot); }
-  int next_slot() const { return Ranges(body).next_slot; }
+  UOp range_of(int slot) const { return ranges.find(slot); }
+  int next_slot() const { return ranges.next_slot; }
   static int64_t size(UOp r) { return most_positions(r); }
   // A loop whose end other loops say is cut into whole pieces only.
   static bool may_cut(UOp r, int64_t piece);
@@ -62,9 +69,14 @@ void order_reduces(Sketch& sketch, bool longest_inside);
 // A gate on products need not be tried for each of them if a long loop does not change it.
 void skip_gates(Sketch& sketch);
 
-// Register tile, blocks and packed operands of a sum of products with reuse on two output axes.
-// False: the kernel is something else and stays as it is.
-bool tile_contraction(Sketch& sketch);
+// Outputs that the caches do not hold until they are read go past them.
+void stream_stores(Sketch& sketch);
+
+// A loop of enough parts for threads, where they do nothing twice.
+void share_out(Sketch& sketch);
+
+// Where nothing else is folded than what no cache holds, each element once.
+void ask_ahead(Sketch& sketch);
 
 // Of rows that are worked on in several passes the next one is asked for ahead.
 void fetch_rows(Sketch& sketch);

@@ -175,11 +175,13 @@ Target cpu_target() {
   t.threads = flag(Flag::THREADS) ? static_cast<int>(flag(Flag::THREADS)) : info.cores;
   t.vector_bytes = info.vector_bytes;
   t.vector_registers = info.vector_registers;
+  t.step_bytes = info.step_bytes;
   t.fma = info.fma;
   t.l1_bytes = info.l1d_bytes;
   t.l2_bytes = info.l2_bytes;
   t.ahead_bytes = info.ahead_bytes;
   t.cache_bytes = cache_share(info, t.threads);
+  t.core_cache_bytes = cache_share(info, 1);
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);
   if (!info.f16c) without(DType::f16);

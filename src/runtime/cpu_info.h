@@ -16,6 +16,7 @@ struct CpuInfo {
   int line_bytes = 64;
   int64_t ahead_bytes = 0;  // how far ahead streams of memory should be asked for; 0: not at all
   int vector_bytes = 16;  // widest usable vector register: SSE2 and NEON 16, AVX2 32, AVX-512 64
+  int step_bytes = 64;    // of such a register that are worked on at a time
   int vector_registers = 16;  // how many of them
   bool fma = false;
   bool f16c = false;         // converts float16 <-> float32

@@ -67,6 +67,9 @@ class Builder {
     UOp flat = draft_.positions.flatten(r.position, n->shape->dims);
     UOp place = simplify(where(r.valid, flat, invalid()));
     UOp from = draft_.argument(kernel_of(r), draft_.at(n).holder);
+    // Whoever asks where it is not valid looks at no value: what cannot leave its memory is read.
+    const UOp ungated = split_gate(place).idx;
+    if (ungated->lo >= 0 && ungated->hi < from->ints(1)) place = ungated;
     return make(Op::Index, n->dtype, {from, place});
   }
 

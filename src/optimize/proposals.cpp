@@ -2,11 +2,16 @@
 // tile where loads are reused, threads outside.
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstdio>
+#include <optional>
 
 #include "algebra/algebra.h"
+#include "base/flags.h"
 #include "ir/freedoms.h"
 #include "ir/program.h"
-#include "optimize/sketch.h"
+#include "optimize/contraction.h"
+#include "optimize/cost.h"
 
 namespace mote {
 
@@ -16,31 +21,113 @@ class Chooser : Sketch {
  public:
   Chooser(UOp kernel, const Target& on) : Sketch(kernel, on) {}
 
-  Tuned run() {
+  // The cheapest first, at most so many.
+  std::vector<Tuned> run(size_t most) {
     merge_ranges();
     stage_rows();
     find_nests();
     for (int nest = 0; nest < static_cast<int>(nests.size()); ++nest) {
       look_at(nest);
-      choose_loops();
+      std::vector<Chooser> ways = ways_for_nest(false);
+      if (!ways.empty()) *this = std::move(ways[0]);
     }
     look_at(-1);
-    choose_loops();
-    stream_stores();
-    choose_global();
-    for (const Action& a : last) act(a);
-    fetch_rows(*this);
-    ask_ahead();
-    return {body, std::move(actions)};
+    std::vector<Chooser> ways = ways_for_nest(most > 1);
+    if (ways.empty()) ways.push_back(*this);
+    if (ways.size() > most) ways.resize(most, *this);
+    std::vector<Tuned> out;
+    for (Chooser& way : ways) out.push_back(way.finished());
+    return out;
   }
 
  private:
-  void choose_loops() {
+  // Proposals for the loops of one nest, by what they are made for. The n-th of a kind; false: it
+  // does not apply here.
+  struct Proposal {
+    const char* name;
+    int variants;
+    bool shares;  // it looks at how many threads there are
+    bool (Chooser::*propose)(int n);
+  };
+  static const Proposal kProposals[5];
+
+  // All that is proposed, the cheapest first; unless `all` are wanted, no more than until one is near
+  // what the machine can do. What is chosen does not depend on threads, for sums may not.
+  std::vector<Chooser> ways_for_nest(bool all) {
     earlier_lanes_ = lanes_.size();
-    if (tile_contraction(*this) || transpose_squares() || fold_as_memory_lies()) return;
+    Target one = *target;
+    one.threads = 1, one.cache_bytes = one.core_cache_bytes;
+    struct Way {
+      const Proposal* row;
+      int n;
+      Chooser trial;
+      double cost;
+    };
+    std::vector<Way> found;
+    const double enough = all ? 0 : kNearEnough * least_cost();
+    bool near = false;
+    for (const Proposal& row : kProposals)
+      for (int n = 0; n < row.variants && !near; ++n) {
+        Way way{&row, n, *this, 0};
+        way.trial.target = &one;
+        if (!(way.trial.*row.propose)(n)) continue;
+        way.cost = cost(way.trial.body, one).total;
+        if (flag(Flag::DEBUG) >= 4)
+          std::fprintf(stderr, "%s: %.4g  %s\n", row.name, way.cost,
+                       to_string(way.trial.actions).c_str());
+        near = way.cost < enough;
+        found.push_back(std::move(way));
+      }
+    std::ranges::stable_sort(found, {}, &Way::cost);
+    std::vector<Chooser> ways;
+    for (Way& way : found) {
+      way.trial.target = target;
+      if (way.row->shares && target->threads > 1) {
+        way.trial = *this;
+        if (!(way.trial.*way.row->propose)(way.n)) continue;
+      }
+      ways.push_back(std::move(way.trial));
+      if (!all) break;
+    }
+    return ways;
+  }
+
+  // Of a sum of products: the machine multiplies all the time.
+  double least_cost() const {
+    double products = sum && !reduces.empty() ? 1 : 0;
+    for (const std::vector<UOp>& list : {outputs, reduces})
+      for (UOp r : list) products *= static_cast<double>(size(r));
+    return products / static_cast<double>(lanes());
+  }
+
+  Tuned finished() {
+    stream_stores(*this);
+    share_out(*this);
+    for (const Action& a : last) act(a);
+    fetch_rows(*this);
+    ask_ahead(*this);
+    return {body, std::move(actions)};
+  }
+
+  bool contraction(int n) {
+    static constexpr ContractionTaste kTastes[] = {
+        {}, {.gather = true}, {.masks = true}, {.view = 1}, {.whole = true}, {.other_right = true},
+    };
+    return tile_contraction(*this, kTastes[n]);
+  }
+  bool squares(int) { return transpose_squares(); }
+  bool memory_order(int) { return fold_as_memory_lies(); }
+  bool sweep(int) {
+    if (reduces.empty() || reduces.size() > 2 || outputs.empty()) return false;
     order_reduces(*this, false);
     choose_lanes();
-    if (!sweep_rows()) choose_tile();
+    return sweep_rows();
+  }
+  bool tile(int) {
+    order_reduces(*this, false);
+    choose_lanes();
+    choose_tile();
+    return true;
   }
 
   std::span<const int> own_lanes() const { return std::span(lanes_).subspan(earlier_lanes_); }
@@ -63,7 +150,7 @@ class Chooser : Sketch {
       return a.nest && a.memory->is(Op::Param) && !a.depends_on(row) &&
              std::popcount(a.moved_by & ~around) > 1;
     });
-    const int64_t rows = rows_at_once(size(row), target.l2_bytes / 2 / bytes);
+    const int64_t rows = rows_at_once(size(row), target->l2_bytes / 2 / bytes);
     if (!reused || rows < 2) return;
     act({Action::Bound, range_slot(row)});
     act({Action::StageRows, range_slot(row), rows});
@@ -85,9 +172,9 @@ class Chooser : Sketch {
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
   static constexpr int64_t kPage = 4096;  // bytes of memory
+  static constexpr double kNearEnough = 1.25;
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
-  bool sweeps_ = false;       // rows are added to all outputs
 
   // Ranges that some value depends on together with a lane, and of sums with an order to keep.
   uint64_t beside_lanes() const {
@@ -108,8 +195,7 @@ class Chooser : Sketch {
   bool merge_one(const std::vector<UOp>& list) {
     for (UOp a : list)
       for (UOp b : list)
-        if (a != b && may_follow(a, b) &&
-            act({Action::Merge, range_slot(a), range_slot(b)}))
+        if (a != b && may_follow(a, b) && act({Action::Merge, range_slot(a), range_slot(b)}))
           return true;
     return false;
   }
@@ -117,8 +203,8 @@ class Chooser : Sketch {
   // Whether, as far as positions are linear, one step of a is all steps of b.
   bool may_follow(UOp a, UOp b) const {
     return std::ranges::all_of(accesses, [&](const Access& at) {
-      const std::optional<int64_t> outer = stride_of(at.position, a);
-      const std::optional<int64_t> inner = stride_of(at.position, b);
+      const std::optional<int64_t> outer = at.stride(a);
+      const std::optional<int64_t> inner = at.stride(b);
       return !outer || !inner || *outer == *inner * size(b);
     });
   }
@@ -126,7 +212,7 @@ class Chooser : Sketch {
   int64_t lanes() const {
     int64_t widest = 1;
     for (const Access& a : accesses) widest = std::max<int64_t>(widest, size_of(a.dtype()));
-    return std::max<int64_t>(1, target.vector_bytes / std::max<int64_t>(widest, 4));
+    return std::max<int64_t>(1, target->vector_bytes / std::max<int64_t>(widest, 4));
   }
 
   // How well vectors along r meet memory: -1 if some access would be scattered. Lanes may step over
@@ -135,7 +221,7 @@ class Chooser : Sketch {
   int lane_score(UOp r, std::vector<UOp>* pairs = nullptr) const {
     int score = 0;
     for (const Access& a : accesses) {
-      std::optional<int64_t> stride = stride_of(a.position, r);
+      std::optional<int64_t> stride = a.stride(r);
       if (UOp pair = pairs && stride == 2 ? pair_in(a) : UOp()) {
         if (!std::ranges::count(*pairs, pair)) pairs->push_back(pair);
         stride = 1;
@@ -163,7 +249,7 @@ class Chooser : Sketch {
   UOp pair_in(const Access& a) const {
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list)
-        if (size(r) == 2 && stride_of(a.position, r) == 1) return r;
+        if (size(r) == 2 && a.stride(r) == 1) return r;
     return {};
   }
 
@@ -229,11 +315,11 @@ class Chooser : Sketch {
     bool across = false;
     for (UOp r : outputs)
       for (const Access& a : accesses)
-        if (stride_of(a.position, r) == 1) (a.store ? stored : read) = r;
+        if (a.stride(r) == 1) (a.store ? stored : read) = r;
     if (!stored || !read || stored == read) return false;
     for (const Access& a : accesses) {
-      const std::optional<int64_t> step = stride_of(a.position, stored);
-      if (!step || a.gated || (*step > 1 && stride_of(a.position, read) != 1)) return false;
+      const std::optional<int64_t> step = a.stride(stored);
+      if (!step || a.gated || (*step > 1 && a.stride(read) != 1)) return false;
       across |= *step > 1;
     }
     int64_t width = lanes();
@@ -247,60 +333,14 @@ class Chooser : Sketch {
     const int64_t squares = size(read) / width, piece = kPiece / width;
     if (squares % piece == 0 && squares > piece && trial.range_of(rows)) {
       const int inner = trial.split(columns, piece, Role::Loop);
-      trial.act({Action::Order, columns, 0, Role::Loop, {rows, inner}});
+      trial.act({
+          Action::Order, columns, 0, Role::Loop, {rows, inner}
+      });
     } else if (trial.range_of(rows) && trial.range_of(columns) && columns < rows) {
       trial.act({Action::Order, rows, 0, Role::Loop, {columns}});
     }
     take(trial);
     return true;
-  }
-
-  // Where nothing else is folded than what no cache holds, each element once.
-  void ask_ahead() {
-    auto is_read = [](const Access& a) { return !a.store && a.nest; };
-    const auto a = std::ranges::find_if(accesses, is_read);
-    if (!target.ahead_bytes || std::ranges::count_if(accesses, is_read) != 1) return;
-    if (!a->memory->is(Op::Param)) return;
-    if (a->memory->ints(1) * size_of(a->dtype()) <= target.cache_bytes) return;
-    for (const std::vector<UOp>& list : {outputs, reduces})
-      for (UOp r : list)
-        if (!a->depends_on(r)) return;
-    act({Action::Ahead, static_cast<int>(a->memory->ints(0)), target.ahead_bytes});
-  }
-
-  // Outputs that the caches do not hold until they are read.
-  void stream_stores() {
-    std::vector<int> large;
-    for (UOp end : body->src()) {
-      UOp memory = end->src(0)->src(0)->src(0);
-      double bytes = static_cast<double>(size_of(memory->dtype));
-      for (Node* r : end->src().subspan(1)) bytes *= static_cast<double>(size(UOp(r)));
-      if (bytes > static_cast<double>(target.cache_bytes) && stores_lines(end))
-        large.push_back(static_cast<int>(memory->ints(0)));
-    }
-    for (int param : large) act({Action::Stream, param});
-  }
-
-  // Each line is written at once. Past the caches, one that is written in pieces with others in
-  // between goes to memory with each piece.
-  static bool stores_lines(UOp end) {
-    const UOp position = split_gate(end->src(0)->src(0)->src(1)).idx;
-    auto from_inside = [](UOp r) {
-      const Role role = range_role(r);
-      return std::pair(role == Role::Vector ? 0 : role == Role::Loop ? 2 : 1, -range_slot(r));
-    };
-    std::vector<UOp> ranges(end->src().begin() + 1, end->src().end());
-    std::ranges::sort(ranges, {}, from_inside);
-    int64_t bytes = size_of(end->src(0)->src(1)->dtype);
-    auto step = [&, each = bytes](UOp r) { return stride_of(position, r).value_or(0) * each; };
-    auto is_even = [&](UOp r) { return stride_of(position, r).has_value(); };
-    if (!std::ranges::all_of(ranges, is_even)) return false;
-    size_t next = 0;
-    for (; next < ranges.size() && step(ranges[next]) == bytes; ++next) bytes *= size(ranges[next]);
-    const std::span rest = std::span(ranges).subspan(next);
-    return rest.empty() || (bytes % kCacheLine == 0 && std::ranges::all_of(rest, [&](UOp r) {
-                              return step(r) % kCacheLine == 0;
-                            }));
   }
 
   // Columns of a matrix too large to keep: several rows at a time are added to all outputs, rows
@@ -313,13 +353,13 @@ class Chooser : Sketch {
     UOp parts = reduces[0], k = reduces.back();
     const std::vector<UOp> swept = outputs_within(k);
     const int64_t streams =
-        parted ? size(parts) : largest_factor(size(k), {target.streams, 5, 3, 6, 7, 2});
+        parted ? size(parts) : largest_factor(size(k), {target->streams, 5, 3, 6, 7, 2});
     if (swept.empty() || streams == 1 || streams > kMostStreams) return false;
     std::vector<int> nest;
     for (UOp r : swept) nest.push_back(range_slot(r));
     const bool all = swept.size() == outputs.size();
     Sketch trial = *this;
-    int64_t vectors = vectors_of_step(streams, parted && target.threads > 1);
+    int64_t vectors = vectors_of_step(streams, parted && target->threads > 1);
     while (vectors > 1 && size(swept.back()) % vectors) --vectors;
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
     const int slot = range_slot(parts);
@@ -330,7 +370,7 @@ class Chooser : Sketch {
     std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
-    sweeps_ = all;
+    sweeps = all;
     return true;
   }
 
@@ -346,7 +386,7 @@ class Chooser : Sketch {
     int64_t bytes = 0, piece = 0;
     for (const Access& a : accesses) {
       if (a.store || !(a.moved_by & (slot_bit(n) | slot_bit(k)))) continue;
-      auto step = [&](UOp r) { return stride_of(a.position, r).value_or(0); };
+      auto step = [&](UOp r) { return a.step(r); };
       if (!bytes && step(n) == 1) std::swap(n, k);
       if (a.gated || !a.memory->is(Op::Param) || step(k) != 1 || step(c) != size(k) ||
           step(n) != size(c) * size(k))
@@ -354,16 +394,16 @@ class Chooser : Sketch {
       piece = std::max(piece, size(k) * size_of(a.dtype()));
       bytes += size(n) * size(c) * size(k) * size_of(a.dtype());
     }
-    const int64_t lanes = target.vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
-    if (bytes <= 4 * target.l2_bytes || piece >= kPage) return false;
+    const int64_t lanes = target->vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
+    if (bytes <= 4 * target->l2_bytes || piece >= kPage) return false;
     if (size(k) % lanes || vectors < 4 || size(c) < 2) return false;
-    const int64_t share = std::max<int64_t>(2, ceil_div(size(c), target.threads));
+    const int64_t share = std::max<int64_t>(2, ceil_div(size(c), target->threads));
     return (share < size(c) && stage_channels(c, n, k, share)) || stage_channels(c, n, k, size(c));
   }
 
   bool stage_channels(UOp c, UOp n, UOp k, int64_t share) {
     Sketch trial = *this;
-    const int64_t lanes = target.vector_bytes / size_of(sum->dtype);
+    const int64_t lanes = target->vector_bytes / size_of(sum->dtype);
     const int rows = range_slot(n), along = range_slot(k);
     int staged = range_slot(c);
     if (share < size(c)) {
@@ -386,8 +426,8 @@ class Chooser : Sketch {
   // What a step costs beside its loads is shared by several vectors, and one thread alone has more
   // of a row on its way. Threads that wait for memory together do so less with a line of each row.
   int64_t vectors_of_step(int64_t streams, bool threaded) const {
-    if (looks_for_nans(sum)) return std::min<int64_t>(target.vector_registers / 2 / streams, 8);
-    return threaded ? std::max<int64_t>(1, kCacheLine / target.vector_bytes) : 8;
+    if (looks_for_nans(sum)) return std::min<int64_t>(target->vector_registers / 2 / streams, 8);
+    return threaded ? std::max<int64_t>(1, kCacheLine / target->vector_bytes) : 8;
   }
 
   // Of the largest of values: in two of them at once, which stay in registers so long.
@@ -404,23 +444,21 @@ class Chooser : Sketch {
     std::vector<UOp> within = outputs;
     int64_t read = 0, bytes = 4 * size(lane);
     for (const Access& a : accesses) {
-      const int64_t step = stride_of(a.position, row).value_or(0) * size_of(a.dtype());
+      const int64_t step = a.step(row) * size_of(a.dtype());
       if (a.store || step < kFarBytes || !a.depends_on(outputs.back())) continue;
-      const int64_t longest = stride_of(a.position, reduces[0]).value_or(0) * size_of(a.dtype());
+      const int64_t longest = a.step(reduces[0]) * size_of(a.dtype());
       read = std::max(read, size(reduces[0]) * longest);
-      std::erase_if(within, [&](UOp r) {
-        return stride_of(a.position, r).value_or(0) * size_of(a.dtype()) > step;
-      });
+      std::erase_if(within, [&](UOp r) { return a.step(r) * size_of(a.dtype()) > step; });
     }
     for (UOp r : within) bytes *= size(r);
-    if (read <= target.l2_bytes || bytes == 0 || bytes > target.l2_bytes / 2) within.clear();
+    if (read <= target->l2_bytes || bytes == 0 || bytes > target->l2_bytes / 2) within.clear();
     return within;
   }
 
   // Registers hold a tile of outputs: each load is used for several of them.
   void choose_tile() {
     if (reduces.empty()) return;
-    int budget = std::max(4, target.vector_registers * 3 / 4), used = 1;
+    int budget = std::max(4, target->vector_registers * 3 / 4), used = 1;
     std::vector<int> done;
     while (true) {
       UOp best;
@@ -456,14 +494,14 @@ class Chooser : Sketch {
   // What is read along r comes from main memory.
   bool is_streamed(UOp r) const {
     return std::ranges::any_of(accesses, [&](const Access& a) {
-      const int64_t step = stride_of(a.position, r).value_or(0) * size_of(a.dtype());
-      return !a.store && step * size(r) > target.l2_bytes;
+      const int64_t step = a.step(r) * size_of(a.dtype());
+      return !a.store && step * size(r) > target->l2_bytes;
     });
   }
 
   // Several rows at a time, of parts of the matrix that lie far apart: see sweep_rows.
   bool split_streams(UOp r) {
-    const int64_t streams = largest_factor(size(r), {target.streams, 3, 2});
+    const int64_t streams = largest_factor(size(r), {target->streams, 3, 2});
     const int slot = range_slot(r);
     Sketch trial = *this;
     if (streams == 1 || trial.split(slot, size(r) / streams, Role::Loop) < 0 ||
@@ -495,69 +533,24 @@ class Chooser : Sketch {
     }
     return {};
   }
+};
 
-  void choose_global() {
-    if (target.threads < 2) return;
-    double work = 1;
-    for (UOp n : toposort(body))
-      if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
-    if (work < 32768) return;
-    if (shared >= 0 && act({Action::Global, shared, 0, Role::Loop})) return;
-    if (sweeps_ && thread_chunks(target.threads)) return;
-    UOp best;
-    for (UOp r : outputs)
-      if (size(r) >= target.threads && (!best || size(best) < most_chunks()) &&
-          !repeats_stages(r, false) && !repeats_stages(r, true) && !repeats_folds(r, size(r))) {
-        best = !best || size(r) > size(best) ? r : best;
-        if (size(best) >= most_chunks()) break;
-      }
-    if (best) act({Action::Global, range_slot(best), 0, Role::Loop});
-    else thread_chunks(most_chunks());
-  }
-
-  int64_t most_chunks() const { return 4 * target.threads; }
-
-  // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
-  // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
-  bool repeats_stages(UOp r, bool sums) const {
-    for (UOp n : toposort(body))
-      if (n->is(Op::Stage) && !(n->ranges & slot_bit(r)) && (n == sum_stage) == sums) return true;
-    return false;
-  }
-
-  // Folds outside of it are repeated too: one thread is done before all that share it out.
-  bool repeats_folds(UOp r, int64_t parts) const {
-    const std::vector<UOp> order = toposort(body);
-    return std::ranges::any_of(order, [&](UOp n) {
-      if (!n->is(Op::Reduce) || !n->ranges || (n->ranges & slot_bit(r))) return false;
-      int64_t steps = 1;
-      for (Node* k : closed_ranges(n))
-        if (is_loop(UOp(k))) steps *= size(UOp(k));
-      return parts * steps + size(r) > target.threads * (steps + size(r));
-    });
-  }
-
-  // A loop in so few equal parts that each may pack for itself, or sweep long rows.
-  bool thread_chunks(int64_t most) {
-    for (UOp r : outputs) {
-      int64_t chunks = most;
-      while (chunks > 1 && size(r) % chunks) --chunks;
-      if (chunks < target.threads || repeats_stages(r, true) || repeats_folds(r, chunks)) continue;
-      Sketch trial = *this;
-      if ((size(r) > chunks && !trial.cut_in_place(range_slot(r), size(r) / chunks)) ||
-          !trial.act({Action::Global, range_slot(r), 0, Role::Loop}))
-        continue;
-      take(trial);
-      return true;
-    }
-    return false;
-  }
+const Chooser::Proposal Chooser::kProposals[5] = {
+    {"contraction",  6, true,  &Chooser::contraction },
+    {"squares",      1, false, &Chooser::squares     },
+    {"memory order", 1, true,  &Chooser::memory_order},
+    {"sweep",        1, true,  &Chooser::sweep       },
+    {"tile",         1, false, &Chooser::tile        },
 };
 
 }  // namespace
 
 Tuned choose_actions(UOp body, const Target& target) {
-  return Chooser(body, target).run();
+  return std::move(Chooser(body, target).run(1)[0]);
+}
+
+std::vector<Tuned> proposals(UOp body, const Target& target, size_t most) {
+  return Chooser(body, target).run(most);
 }
 
 }  // namespace mote

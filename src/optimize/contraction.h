@@ -1,0 +1,35 @@
+// Sums of products: how they are found, and what their loops may be.
+#pragma once
+#include <optional>
+
+#include "optimize/sketch.h"
+
+namespace mote {
+
+// A kernel, or one of its nests, that sums values made of two reads.
+struct Product {
+  std::vector<UOp> axes;  // of the result
+  UOp result;             // its position
+  Access first, second;
+  int64_t depth = 1;  // products per sum
+  int64_t bytes = 4;  // of an accumulator
+};
+std::optional<Product> find_product(const Sketch& sketch);
+
+// The side that is read in windows, with gaps or behind a gate is staged for a stretch of outputs:
+// what is summed on one side, positions of outputs on the other, these as one axis where they can
+// be. What is left is a plain product. False: neither side is read so, or it does not fit.
+bool gather(Sketch& sketch);
+
+// Register tile, blocks and packed operands of a product with reuse on two output axes. What the
+// taste does not say is done as seems best. False: it is no such product, or nothing would differ.
+struct ContractionTaste {
+  int view = 0;              // which axes are rows and columns: the n-th best
+  bool other_right = false;  // packed if it would not be, and the reverse
+  bool whole = false;        // the sum in no blocks
+  bool masks = false;        // gates are no loops that end early
+  bool gather = false;       // first of all
+};
+bool tile_contraction(Sketch& sketch, const ContractionTaste& taste);
+
+}  // namespace mote
