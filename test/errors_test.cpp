@@ -70,7 +70,7 @@ const Misuse creation[] = {
      "[tensor] a list holds numbers and lists «HERE»"},
     {[] { zeros({2}, {.device = "TOASTER"}); },
      "[device] there is no device TOASTER; there are CPU, NULL, DISK, INTERP, "
-     "INTERP_PROGRAM, LATE, NARROW, TIGHT, PARTED, FAR "
+     "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
      "[device] 'CPU:x' is no device name; write for example CPU or CPU:1 «HERE»"},
@@ -249,7 +249,7 @@ const Misuse conversions[] = {
      "[to] no tensor has the dtype void «HERE»"},
     {[] { zeros({2}).to("GPU9000"); },
      "[device] there is no device GPU9000; there are CPU, NULL, DISK, INTERP, "
-     "INTERP_PROGRAM, LATE, NARROW, TIGHT, PARTED, FAR "
+     "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}).item<float>(); },
      "[item] wants a tensor with one element, got shape (2) «HERE»"},

@@ -329,7 +329,22 @@ TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees wi
   run_all("SMALL", cases);
 }
 
+// Every so many of the cases, on all three descriptions of GPUs.
+void run_in_blocks(size_t step) {
+  size_t first = 0;
+  for (const char* name : {"SIMT", "SIMT_SMALL", "SIMT_BROWSER"}) {
+    std::vector<const GoldenCase*> all = chosen_cases(), some;
+    if (!device(name).target().has(DType::f64)) std::erase_if(all, needs_doubles);
+    for (size_t i = first++; i < all.size(); i += step) some.push_back(all[i]);
+    run_all(name, some);
+  }
+}
+
+TEST_CASE("ops: some cases in blocks of workers") { run_in_blocks(2); }
+
 TEST_SUITE_BEGIN("soak");
+
+TEST_CASE("ops: all cases in blocks of workers") { run_in_blocks(1); }
 
 TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {
   FlagScope c_compiler(Flag::CC, 1);

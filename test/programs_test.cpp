@@ -61,6 +61,15 @@ constexpr Variant drawn[] = {
     {"CPU NOFUSE=1",   "CPU",            0, 1, 0, 10},
     {"NARROW",         "NARROW",         0, 0, 0, 12},
 };
+// Blocks of workers.
+constexpr Variant in_blocks[] = {
+    {"SIMT",         "SIMT",         0, 0, 0    },
+    {"SIMT_SMALL",   "SIMT_SMALL",   0, 0, 0    },
+    {"SIMT_BROWSER", "SIMT_BROWSER", 0, 0, 0    },
+    {"SIMT",         "SIMT",         0, 0, 0, 12},
+    {"SIMT_SMALL",   "SIMT_SMALL",   0, 0, 0, 12},
+    {"SIMT_BROWSER", "SIMT_BROWSER", 0, 0, 0, 8 },
+};
 constexpr Variant compiled_c[] = {
     {"CC=1", "CPU", 0, 0, 1}
 };
@@ -174,7 +183,7 @@ bool has_doubles(const Script& p) {
 
 std::string trouble(const Script& p, const Variant& v) {
   try {
-    if (std::string_view(v.device) == "NARROW" && has_doubles(p)) return "";
+    if (!device(v.device).target().has(DType::f64) && has_doubles(p)) return "";
     return trouble(p, expect_of(p), v);
   } catch (const std::exception& error) { return text("the reference throws: ", error.what()); }
 }
@@ -347,6 +356,14 @@ TEST_CASE("random programs give what the reference interpreter gives") {
 
 TEST_CASE("random programs on a late device and as interpreted kernels") {
   run_programs(500'000, test::scaled<int64_t>(100), 120, others);
+}
+
+TEST_CASE("random programs in blocks of workers") {
+  run_programs(900'000, test::scaled<int64_t>(80), 120, in_blocks);
+}
+
+TEST_CASE("many random programs in blocks of workers" * doctest::test_suite("soak")) {
+  run_programs(8'000'000, test::scaled<int64_t>(2000), 3600, in_blocks);
 }
 
 TEST_CASE("random programs with random legal actions") {

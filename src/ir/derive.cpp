@@ -182,11 +182,12 @@ uint64_t bit_of(int64_t slot) { return slot < 64 ? 1ull << slot : 0; }
 
 uint64_t open_bits(const Parts& p) {
   if (p.op == Op::Range) return bit_of(p.arg.object->ints[0]) | p.src[0]->ranges;
-  bool closes = p.op == Op::Reduce || p.op == Op::End || p.op == Op::Stage;
+  const bool closes = OpSet{Op::Reduce, Op::End, Op::Stage, Op::Fragment, Op::Box}.has(p.op);
+  const size_t first = p.op == Op::Fragment ? 4 : p.op == Op::Box ? 5 : 1;  // the value may be a range
   uint64_t open = 0, closed = 0;
-  for (size_t i = 0; i < p.src.size(); ++i) {  // the value itself may be a range
+  for (size_t i = 0; i < p.src.size(); ++i) {
     const Node* s = p.src[i];
-    if (closes && i > 0 && s->op == Op::Range)
+    if (closes && i >= first && s->op == Op::Range)
       closed |= bit_of(s->ints(0)), open |= s->sources[0]->ranges;
     else open |= s->ranges;
   }

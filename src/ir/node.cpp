@@ -56,7 +56,8 @@ void append(std::string& out, const Shape& s) { append(out, s.dims); }
 
 static constexpr const char* role_names[] = {"loop",   "reduce", "global",
                                              "upcast", "unroll", "vector",
-                                             "accumulate", "local", "group"};
+                                             "accumulate", "local", "group",
+                                             "fragment"};
 const char* name(Role role) { return role_names[static_cast<int>(role)]; }
 
 bool parse_role(std::string_view text, Role* role) {

@@ -125,10 +125,13 @@ inline bool is_const(UOp u, double value) {  // with that value; of floats -0.0 
 inline bool is_zero(UOp u) { return is_const(u, 0.0); }
 
 // Range arguments.
-// Global: shared out to workers. Upcast, Unroll, Vector: a tile of registers, the last one an axis
-// of vectors. Accumulate: a reduce loop among the loops of the memory that it accumulates in.
+// Global: shared out to blocks of workers, up to three launch dimensions; a CPU has one, and blocks
+// of one worker. Local, Group: the position of a worker in its block; a Group is one of Reduces
+// only. What closes such a range is done by its workers together. Upcast, Unroll, Vector: a tile of
+// registers, the last one an axis of vectors. Accumulate: a reduce loop among the loops of the
+// memory that it accumulates in. Fragment: a position in tiles that a group of lanes multiplies.
 enum class Role : uint8_t {
-  Loop, Reduce, Global, Upcast, Unroll, Vector, Accumulate, Local, Group
+  Loop, Reduce, Global, Upcast, Unroll, Vector, Accumulate, Local, Group, Fragment
 };
 const char* name(Role role);
 bool parse_role(std::string_view text, Role* role);
@@ -137,8 +140,9 @@ inline int range_slot(UOp r) { return static_cast<int>(r->ints(0)); }
 inline uint64_t slot_bit(UOp r) { return uint64_t{1} << range_slot(r); }
 inline Role range_role(UOp r) { return static_cast<Role>(r->ints(1)); }
 
-// Memory spaces of Param, Stage and Reg.
-enum class Space : uint8_t { Global, Local, Register };
+// Memory spaces of Param, Stage and Reg. Local: of one worker; Shared: of all workers of a block.
+enum class Space : uint8_t { Global, Local, Register, Shared };
+inline Space space_of(UOp param) { return static_cast<Space>(param->ints(2)); }
 
 // Counted handle on a node of the tensor graph.
 class Ref {

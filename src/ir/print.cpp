@@ -30,7 +30,7 @@ constexpr ListForm list_forms[] = {
     {Op::Stage,  "si"  },
     {Op::Reg,    "i"   },
 };
-constexpr const char* space_names[] = {"global", "local", "register"};
+constexpr const char* space_names[] = {"global", "local", "register", "shared"};
 
 const char* list_fields(Op op) {
   for (const ListForm& f : list_forms)

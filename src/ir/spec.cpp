@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 #include <unordered_set>
 
@@ -238,7 +239,8 @@ MOTE_MADE_FIRST const SpecRule kernel_rules[] = {
      }},
     {Op::Stage, "Stage keeps a value at a place over ranges",
      [](UOp u) {
-       return u->nsrc >= 2 && u->ints().size() == 2 && u->dtype == u->src(0)->dtype &&
+       const size_t numbers = u->ints().size();
+       return u->nsrc >= 2 && (numbers == 2 || numbers == 4) && u->dtype == u->src(0)->dtype &&
               u->src(1)->dtype == DType::index && all_ranges(u->src().subspan(2));
      }},
     {Op::Fetch, "Fetch names a place", [](UOp u) { return u->src(0)->is(Op::Index); }},
@@ -280,9 +282,13 @@ bool gated_from(UOp u, uint32_t gate) {
   return u->nsrc == gate || (u->nsrc == gate + 1 && u->src(gate)->dtype == DType::boolean);
 }
 
+constexpr OpSet kStatements{Op::Load,    Op::Reduce,  Op::Store,    Op::Fetch, Op::End,
+                            Op::Barrier, Op::Shuffle, Op::Fragment, Op::Wait,  Op::Box,
+                            Op::Arrive,  Op::Await};
+
 bool is_statement(const Node* n) {
   if (n->op == Op::Range) return !is_tile_range(n);
-  return has(n->op, Alu) || OpSet{Op::Load, Op::Reduce, Op::Store, Op::Fetch, Op::End}.has(n->op);
+  return has(n->op, Alu) || kStatements.has(n->op);
 }
 
 // A statement whose result others use. An End only says which effects are over.
@@ -328,6 +334,35 @@ MOTE_MADE_FIRST const SpecRule program_rules[] = {
        return u->nsrc > 1 && is_place(u->src(0), u->src(1)->dtype) && gated_from(u, 2);
      }},
     {Op::Fetch, "Fetch names a place", [](UOp u) { return u->src(0)->is(Op::Index); }},
+    {Op::Shuffle, "Shuffle takes a value from the worker of an integer",
+     [](UOp u) { return u->src(0)->dtype == u->dtype && is_int(u->src(1)->dtype); }},
+    {Op::Fragment, "Fragment adds a product of tiles, whose registers or places are tile ranges",
+     [](UOp u) {
+       if (u->nsrc < 6 || u->ints().size() != 2) return false;
+       const int64_t staged = u->ints(1);
+       return u->nsrc == 6 + static_cast<uint32_t>(std::popcount(static_cast<uint64_t>(staged))) &&
+              u->src(0)->dtype == u->dtype && u->src(1)->dtype == u->src(2)->dtype &&
+              (staged & 1) == u->src(1)->is(Op::Index) && staged / 2 == u->src(2)->is(Op::Index) &&
+              std::ranges::all_of(u->src().subspan(3), is_tile_range);
+     }},
+    {Op::Box, "Box copies places to places over tile ranges, and arrives at a place",
+     [](UOp u) {
+       return u->nsrc > 5 && u->arg.i > 0 && u->src(0)->is(Op::Index) && u->src(1)->is(Op::Index) &&
+              u->src(0)->dtype == u->src(1)->dtype && u->src(2)->is(Op::Index) &&
+              u->src(3)->dtype == DType::boolean && u->src(4)->dtype == DType::boolean &&
+              std::ranges::all_of(u->src().subspan(5), is_tile_range);
+     }},
+    {OpSet{Op::Arrive, Op::Await}, "a counted barrier is a place, and has arrivals",
+     [](UOp u) {
+       return u->arg.i > 0 && u->src(0)->is(Op::Index) &&
+              (u->is(Op::Arrive) ? u->src(1)->dtype == DType::boolean : is_int(u->src(1)->dtype));
+     }},
+    {OpSet{Op::Barrier, Op::Wait}, "workers meet and wait in loops, after effects",
+     [](UOp u) {
+       return std::ranges::all_of(u->src(), [](const Node* s) {
+         return s->op == Op::Range || s->op == Op::Const || has(s->op, Effect);
+       });
+     }},
     {Op::Reduce, "a Reduce that is left folds tile ranges",
      [](UOp u) { return std::ranges::all_of(u->src().subspan(1), is_tile_range); }},
     {Op::After, "After follows a register or a memory by effects",
@@ -364,8 +399,8 @@ MOTE_MADE_FIRST const StageRow stage_rows[] = {
      Op::Linear, plan_rules},
     { "program",
      ops_with(Alu).without({Op::FloorDiv, Op::FloorMod}) |
-         OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Reduce, Op::Index, Op::Load, Op::Store,
-               Op::Fetch, Op::Reg, Op::After, Op::End, Op::Linear},
+         kStatements | OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Index, Op::Reg,
+                             Op::After, Op::Linear},
      Op::Linear, program_rules},
 };
 // clang-format on

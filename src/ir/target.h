@@ -9,6 +9,25 @@
 
 namespace mote {
 
+// A product of tiles by a group of lanes (tensor cores). Where a register of a lane is in a tile:
+// each bit of the lane's number adds a step, and so does each bit of the register's.
+struct Fragment {
+  struct Step {
+    int row, column;
+  };
+  struct Layout {
+    std::vector<Step> lane, reg;
+    int registers() const { return 1 << reg.size(); }
+    Step at(int lane_number, int register_number) const;
+  };
+  const char* name;
+  int rows, columns, depth, lanes;
+  DType factor, sum;
+  Layout a, b, c;  // rows x depth, depth x columns, rows x columns
+  bool a_staged = false, b_staged = false;  // read from memory of the block, not from registers
+  bool pending = false;                     // the result is there after a Wait
+};
+
 // Its fields are the rows of target.def, from which also text and hash are made.
 struct Target {
   std::string name;  // for messages and cache keys

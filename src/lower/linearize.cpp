@@ -64,6 +64,7 @@ class Linearizer {
   UOp body_;
   bool fuse_;
   Scope root_;
+  Scope* base_ = &root_;  // where the workers of a block are: nothing stands outside
   std::vector<std::unique_ptr<Scope>> scopes_;
   Scope* by_slot_[kSlots] = {};
   uint64_t loop_slots_ = 0, slots_ = 0;  // of loops; in use at all
@@ -73,6 +74,8 @@ class Linearizer {
   std::unordered_map<const Node*, UOp> made_;                  // of members of groups
   const Mapped* now_ = nullptr;
   std::unordered_set<const Node*> listed_;
+  std::unordered_set<const Node*> ended_;    // effects that stand in loops of their own
+  std::unordered_set<const Node*> stepped_;  // Fragments that add to what was summed up before
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
   std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
   int next_reg_ = 0;
@@ -83,11 +86,13 @@ class Linearizer {
     return r->is(Op::Range) && range_role(r) == Role::Accumulate;
   }
 
-  // The loops of a Reduce or an End. Those that accumulate are loops of the End that stores it.
+  // The loops of a Reduce or an End. Those that accumulate are loops of the End that stores it;
+  // workers are no loop of anything, for they are always there.
   static std::vector<UOp> loops_of(UOp n) {
     std::vector<UOp> loops;
     for (uint32_t i = 1; i < n->nsrc; ++i)
-      if (is_loop(n->src(i)) && (!is_accumulated(n->src(i)) || is_fetch(n)))
+      if (is_loop(n->src(i)) && !is_worker(range_role(n->src(i))) &&
+          (!is_accumulated(n->src(i)) || is_fetch(n)))
         loops.push_back(n->src(i));
     if (n->is(Op::End) && n->src(0)->is(Op::Store))
       for (UOp b : accumulated_ranges(n->src(0)->src(1))) loops.push_back(b);
@@ -177,7 +182,7 @@ class Linearizer {
   }
 
   Scope* home(uint64_t slots) {
-    Scope* innermost = &root_;
+    Scope* innermost = base_;
     for (uint64_t rest = slots & loop_slots_; rest; rest &= rest - 1) {
       Scope* s = by_slot_[std::countr_zero(rest)];
       if (s->depth > innermost->depth) innermost = s;
@@ -187,12 +192,21 @@ class Linearizer {
 
   void find_loops() {
     std::vector<UOp> outer;
-    for (Node* end : body_->src())
-      for (UOp r : loops_of(UOp(end)))
-        if (!is_fetch(UOp(end)) && !std::ranges::count(outer, r)) outer.push_back(r);
+    auto add_outer = [&](UOp r) {
+      if (!std::ranges::count(outer, r)) outer.push_back(r);
+    };
+    for (Node* end : body_->src()) {
+      if (is_fetch(UOp(end))) continue;
+      for (UOp r : loops_of(UOp(end))) add_outer(r);
+      for (Node* r : closed_ranges(UOp(end)))
+        if (is_worker(range_role(UOp(r)))) add_outer(UOp(r));
+    }
     std::ranges::stable_sort(outer, {}, nest_order);
     Scope* at = &root_;
-    for (UOp r : outer) at = at->chain = new_scope(r, at);
+    for (UOp r : outer) {
+      at = at->chain = new_scope(r, at);
+      if (is_worker(range_role(r))) base_ = at;
+    }
 
     std::vector<UOp> order = toposort(body_);
     // Outer reduces first, so that an inner one finds the loops it stands in.
@@ -243,6 +257,8 @@ class Linearizer {
       Scope* parent = home(outside);
       for (UOp r : loops) parent = new_scope(r, parent);
     }
+    if (n->is(Op::End)) ended_.insert(n->src(0).get());
+    if (n->src(0)->is(Op::Fragment)) stepped_.insert(n->src(0).get());
     groups_[g].members.push_back(n);
     group_of_[n.get()] = g;
   }
@@ -286,9 +302,11 @@ class Linearizer {
 
   UOp mapped(UOp n) { return (*now_)(n); }
 
+  static constexpr OpSet kValues{Op::Load, Op::Reduce, Op::Shuffle, Op::Fragment};
+
   // A node built from others may fold to one of them, which is a statement already, or to a leaf.
   void add(Scope* scope, UOp n) {
-    const bool statement = has(n->op, Alu) || n->is(Op::Load) || n->is(Op::Reduce);
+    const bool statement = has(n->op, Alu) || kValues.has(n->op);
     if (statement && listed_.insert(n.get()).second) scope->items.push_back({n, nullptr});
   }
 
@@ -301,10 +319,19 @@ class Linearizer {
       g.emitted = true;
       return made_.at(n.get());
     }
+    if (kMeetings.has(n->op) && !ended_.count(n.get())) return placed_meeting(n);
     if (has(n->op, Effect) && !n->is(Op::After)) return {};
     const bool accumulates = n->is(Op::Reduce) && !accumulated_ranges(n).empty();
     UOp now = accumulates ? accumulate_step(n) : n->nsrc ? with_src(n, now_->src) : n;
-    add(home_of(n), now);
+    if (!stepped_.count(n.get())) add(home_of(n), now);
+    return now;
+  }
+
+  static constexpr OpSet kMeetings{Op::Barrier, Op::Wait, Op::Await, Op::Box};
+
+  UOp placed_meeting(UOp n) {
+    UOp now = with_src(n, now_->src);
+    home_of(n)->items.push_back({now, nullptr});
     return now;
   }
 
@@ -357,6 +384,11 @@ class Linearizer {
 
   // One more value folded.
   UOp step(Op op, UOp before, UOp value) const {
+    if (value->is(Op::Fragment)) {
+      std::vector<UOp> src(value->src().begin(), value->src().end());
+      src[0] = before;
+      return make(Op::Fragment, value->dtype, src, value->arg);
+    }
     if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
       return binary(op, before, value);
     return mul_add(value->src(0), value->src(1), before);

@@ -26,15 +26,35 @@ UOp accessed(UOp n, const Mapped& now) {
   UOp place = n->src(0);
   Gated g = split_gate(now(place->src(1)));
   if (n->is(Op::Fetch) && g.idx->is(Op::Invalid)) g.idx = index(0);  // anywhere is harmless
-  UOp at = make(Op::Index, place->dtype, {place->src(0), g.idx});
+  UOp at = make(Op::Index, place->dtype, {now(place->src(0)), g.idx});
   if (n->is(Op::Fetch)) return make(Op::Fetch, DType::none, {at}, n->arg);
   std::vector<UOp> parts{at, UOp(now.src[1])};
   if (!g.valid->is_const(1)) parts.push_back(g.valid);
   return make(Op::Store, DType::none, parts, n->arg);
 }
 
+// A factor that is a place is not loaded either.
+UOp multiplied(UOp n, const Mapped& now) {
+  std::vector<UOp> src(now.src.begin(), now.src.end());
+  for (uint32_t i : {1u, 2u})
+    if (n->ints(1) & i)
+      src[i] = make(Op::Index, n->src(i)->dtype, {now(n->src(i)->src(0)), now(n->src(i)->src(1))});
+  return make(Op::Fragment, n->dtype, src, n->arg);
+}
+
+UOp with_places(UOp n, const Mapped& now) {
+  std::vector<UOp> src(now.src.begin(), now.src.end());
+  for (uint32_t i = 0; i < n->nsrc; ++i)
+    if (UOp at = n->src(i); at->is(Op::Index))
+      src[i] = make(Op::Index, at->dtype, {now(at->src(0)), now(at->src(1))});
+  return make(n->op, n->dtype, src, n->arg);
+}
+
 UOp with_loads(UOp n, const Mapped& now) {
   switch (n->op) {
+    case Op::Box:
+    case Op::Await: return with_places(n, now);
+    case Op::Fragment: return multiplied(n, now);
     case Op::Index: return read(n, now.src);
     case Op::Where: return drop_implied_gate(now.src[0], now.src[1], now.src[2]);
     case Op::Store:

@@ -28,10 +28,8 @@ static std::string kernel_name(UOp linear) {
 
 static void note_memory(UOp param, Program& p) {
   const int slot = static_cast<int>(param->ints(0));
-  if (static_cast<Space>(param->ints(2)) == Space::Local)
-    p.scratch.push_back({slot, param->ints(1) * size_of(param->dtype)});
-  else
-    p.params = std::max(p.params, slot + 1);
+  if (space_of(param) == Space::Global) p.params = std::max(p.params, slot + 1);
+  else p.scratch.push_back({slot, param->ints(1) * size_of(param->dtype), space_of(param)});
 }
 
 static Program describe(UOp linear) {
@@ -41,12 +39,16 @@ static Program describe(UOp linear) {
   for (UOp n : toposort(linear)) {
     if (n->is(Op::Param)) note_memory(n, p);
     if (n->is(Op::Var)) p.vars.push_back(n);
-    if (n->is(Op::Range) && range_role(n) == Role::Global) {
-      ensure(is_const(n->src(0)), "workers share out a loop whose extent is not a number");
-      p.has_global = true;
-      p.global_extent = n->src(0)->hi;
-    }
   }
+  for (Node* n : linear->src()) {
+    if (n->op != Op::Range) continue;
+    const Role role = range_role(UOp(n));
+    if (role != Role::Global && !is_worker(role)) continue;
+    ensure(n->sources[0]->op == Op::Const, "workers share out a loop whose extent is not a number");
+    (role == Role::Global ? p.grid : p.block).push_back(n->sources[0]->hi);
+  }
+  p.has_global = !p.grid.empty();
+  for (int64_t n : p.grid) p.global_extent *= n;
   std::ranges::sort(p.vars, {}, [](UOp v) { return v->arg.object->str; });
   return p;
 }
@@ -55,8 +57,14 @@ static Program describe(UOp linear) {
 static const Pass passes[] = {
     {"simplify",           [](UOp b, const Target&) { return simplify(b); },
      "actions leave split positions behind, and the passes below read less without them"},
+    {"make fragments",     make_fragments,
+     "first, because it says who the workers are"},
+    {"combine groups",     combine_groups,
+     "before stages are placed, because it makes some"},
     {"place stages",       [](UOp b, const Target&) { return place_stages(b); },
-     "first, because what fills a stage is a loop nest of its own with loads of its own"},
+     "early, because what fills a stage is a loop nest of its own with loads of its own"},
+    {"write once",         write_once,
+     "when all effects on memory are there, and gates are still in their positions"},
     {"insert loads",       [](UOp b, const Target&) { return insert_loads(b); },
      "decompositions need to know what is memory and what is gated"},
     {"decompose",          decompose,
@@ -67,7 +75,11 @@ static const Pass passes[] = {
      "when all positions there will be are known"},
     {"linearize",
      [](UOp b, const Target& t) { return linearize(b, contracts(t) && !t.fuses_itself); },
-     "last: from here on there is an order, and nothing is rewritten"},
+     "from here on there is an order, and nothing is rewritten"},
+    {"place barriers",     place_barriers,
+     "on the list, because loops and order say who reads what others wrote"},
+    {"place waits",        place_waits,
+     "last, because a barrier may have to wait, too"},
 };
 // clang-format on
 

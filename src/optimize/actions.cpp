@@ -17,7 +17,7 @@ const ActionRow action_rows[] = {
 #undef ACTION
 };
 
-constexpr int kAmount = Cut | SecondRange | Bytes;
+constexpr int kAmount = Cut | SecondRange | Number;
 
 std::string to_string(const Action& a) {
   const ActionRow& row = action_rows[a.kind];
@@ -215,14 +215,6 @@ class RangeChange {
   }
 };
 
-// Whether something is staged over the range.
-bool fills_stage(UOp body, UOp r) {
-  const std::vector<UOp> order = toposort(body);
-  return std::ranges::any_of(order, [&](UOp n) {
-    return n->is(Op::Stage) && std::ranges::count(closed_ranges(n), r.get()) > 0;
-  });
-}
-
 // Of a size that d divides.
 UOp quotient(UOp n, int64_t d) {
   if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
@@ -230,6 +222,17 @@ UOp quotient(UOp n, int64_t d) {
 }
 
 }  // namespace
+
+bool fills_stage(UOp body, UOp r) {
+  const std::vector<UOp> order = toposort(body);
+  return std::ranges::any_of(order, [&](UOp n) {
+    return n->is(Op::Stage) && std::ranges::count(closed_ranges(n), r.get()) > 0;
+  });
+}
+
+UOp change_range(UOp body, UOp from, UOp to, std::vector<UOp> ranges, UOp inside) {
+  return RangeChange(from, to, std::move(ranges), inside).run(body);
+}
 
 UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refused) {
   const int next_slot = Ranges(body).next_slot;
@@ -351,21 +354,22 @@ void propose_order(const Site& site, std::vector<Action>& out) {
         out.push_back({Action::Order, range_slot(b), 0, Role::Loop, {range_slot(a)}});
 }
 
-UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  UOp r = ranges.find(a.slot);
+UOp with_role(UOp body, UOp r, Role role) {
+  UOp t = range(range_slot(r), r->src(0), role);
+  return RangeChange(r, t, {t}, {}).run(body);
+}
+
+UOp launched(UOp body, UOp r, Role role, std::string* refused) {
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
   if (!is_const(r->src(0))) return refuse(refused, "its extent is not a number");
-  for (Node* end : body->src()) {
-    bool found = false;
-    for (Node* s : end->src()) {
-      found |= UOp(s) == r;
-      if (s->op == Op::Range && range_role(UOp(s)) == Role::Global)
-        return refuse(refused, "there is a global loop already");
-    }
-    if (!found) return refuse(refused, "some output does not stand in this loop");
-  }
-  UOp t = range(range_slot(r), r->src(0), Role::Global);
-  return RangeChange(r, t, {t}, {}).run(body);
+  for (Node* end : body->src())
+    if (!std::ranges::count(closed_ranges(UOp(end)), r.get()))
+      return refuse(refused, "some output does not stand in this loop");
+  return with_role(body, r, role);
+}
+
+UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
+  return launched(body, ranges.find(a.slot), Role::Global, refused);
 }
 
 void propose_global(const Site& site, std::vector<Action>& out) {
@@ -376,8 +380,7 @@ UOp apply_accumulate(UOp body, const Action& a, const Ranges& ranges, std::strin
   UOp r = ranges.find(a.slot);
   if (range_role(r) != Role::Reduce) return refuse(refused, "not a reduce loop");
   if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  UOp b = range(range_slot(r), r->src(0), Role::Accumulate);
-  return RangeChange(r, b, {b}, {}).run(body);
+  return with_role(body, r, Role::Accumulate);
 }
 
 void propose_accumulate(const Site& site, std::vector<Action>& out) {

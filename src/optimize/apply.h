@@ -43,7 +43,7 @@ enum Operands : uint16_t {
   OrSum = 2,         // or the sum
   Cut = 4,           // amount: the size of the inner range
   SecondRange = 8,   // amount: the slot of another range
-  Bytes = 16,        // amount
+  Number = 16,       // amount
   InnerRole = 32,
   List = 64,         // one range or more
   MaybeList = 128,   // or none
@@ -91,6 +91,14 @@ inline const ActionRow& row(Action::Kind kind) { return action_rows[kind]; }
   void propose_##text(const Site& site, std::vector<Action>& out);
 #include "optimize/actions.def"
 #undef ACTION
+
+// The range as an expression of others, which stand where it stood; `inside`: which of their
+// positions exist, empty for all.
+UOp change_range(UOp body, UOp from, UOp to, std::vector<UOp> ranges, UOp inside);
+UOp with_role(UOp body, UOp range, Role role);
+// An output loop becomes a dimension of the launch; empty: refused.
+UOp launched(UOp body, UOp range, Role role, std::string* refused);
+bool fills_stage(UOp body, UOp range);  // something is staged over it
 
 // The range as outer*amount + inner, inner of this role in the next slot; empty: refused.
 UOp cut_range(UOp body, UOp range, int64_t amount, Role inner, std::string* refused);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <climits>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
@@ -56,7 +57,7 @@ class Model {
           std::max(out.tile, static_cast<int64_t>(positions(n->ranges & (tiles_ | vectors_))));
       if (!n->is(Op::Stage)) continue;
       ++out.stages;
-      out.scratch_bytes += n->ints(1) * size_of(n->dtype);
+      out.scratch_bytes += n->ints(1) * size_of(n->dtype) * depth_of(n);
     }
     std::vector<Spent> by_nest(nests_.size());
     for (size_t i = 0; i < nests_.size(); ++i) by_nest[i].compute = compute_[i];
@@ -81,6 +82,7 @@ class Model {
   UOp range_[kSlots];
   double extent_[kSlots];
   uint64_t loops_ = 0, vectors_ = 0, tiles_ = 0, accumulated_ = 0;
+  uint64_t workers_ = 0;  // who all do what does not depend on them
   std::vector<Nest> nests_;
   std::vector<Access> accesses_;
   std::vector<double> compute_;  // by nest
@@ -130,7 +132,8 @@ class Model {
         outputs.closed |= accumulated_in(effect->src(1));
     nests_.push_back(outputs);
     std::vector<uint64_t> open;
-    for (const Nest& n : nests_) open.push_back(around(n.closed | n.open) & ~n.closed);
+    for (const Nest& n : nests_)
+      open.push_back(around(n.closed | n.open | workers_) & ~n.closed);
     for (size_t i = 0; i < open.size(); ++i) nests_[i].open = open[i];
     for (Nest& n : nests_) n.loops = in_order(n);
   }
@@ -154,7 +157,7 @@ class Model {
       before = loops;
       for (const Nest& n : nests_) {
         if (!(n.closed & loops)) continue;
-        int innermost = -kSlots - 1;
+        int innermost = INT_MIN;
         for_slots(n.closed & loops & loops_,
                   [&](int s) { innermost = std::max(innermost, nest_order(range_[s])); });
         for_slots(n.closed & loops_, [&](int s) {

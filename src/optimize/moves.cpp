@@ -135,11 +135,12 @@ std::vector<Action> candidate_actions(UOp body, const Target& target) {
 }
 
 std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, int most) {
-  constexpr int kTries = 12;
+  constexpr int kTries = 15;  // some kinds have nothing to propose
   constexpr int64_t kMostTile = 64, kMostScratch = 1 << 22;
   constexpr int kMostStages = 3;  // each may fill those inside it again and again
   const Spent given = cost(body, target);
-  const double most_steps = 2e5 + 8 * given.steps;
+  // Blocks of workers are run by a model, one worker after the other.
+  const double most_steps = (target.workers ? 2e4 : 2e5) + 8 * given.steps;
   Random random(seed, body->hash);
   std::vector<Action> out;
   for (int tries = 0; static_cast<int>(out.size()) < most && tries < kTries * most; ++tries) {

@@ -10,7 +10,21 @@
 //   merge 1 2            the ranges of slots 1 and 2 become one where no position needs / or % more
 //   order 3 1 2          of these loops the range of slot 3 stands outermost, that of 2 innermost:
 //                        they exchange their slots
-//   global 0             slot 0 is shared out to workers and stands outermost
+//   global 0             slot 0 is shared out and stands outermost, as a dimension of the launch
+//   local 3              slot 3 is shared out to the workers of a block
+//   group 2              so is the reduce range of slot 2: workers fold together
+//   share 5 3            the range of slot 5, over which something is staged or folded, is shared
+//                        out to the workers of slot 3; what is staged is in memory of the block
+//   pad 5 4              the stage filled over slot 5 has 4 places free where that range goes on
+//   swizzle 5 8          where it goes on, pieces of 8 places change their order (exclusive or)
+//   deep 5 3             the stage filled over slot 5, if it is the block's, has 3 memories, and is
+//                        filled 2 rounds of its loop ahead
+//   copy 5               and if it is the block's, asynchronous copies fill it
+//   box 5 3              the stage filled over slot 5 has 3 memories of the block, and one worker
+//                        sends what fills it as a box, 2 rounds ahead
+//   fragment 3 32 4 5    the product summed up over slot 5, for slots 3 and 4 of the outputs, is one
+//                        of tiles that 32 lanes multiply, which take the next slot; targets have such
+//                        of some sizes
 //   accumulate 2         the reduce range of slot 2 becomes a loop among those of the output, which
 //                        holds the sums between its rounds; `order` gives it its place
 //   skip 6               reduce range of slot 6 is empty where the gate of what it folds is false
@@ -49,11 +63,11 @@ struct Action {
 #include "optimize/actions.def"
 #undef ACTION
   } kind = Split;
-  static constexpr int kKinds = Ahead + 1;
+  static constexpr int kKinds = Fragment + 1;
   static constexpr int kSum = -1;
   int slot = 0;                // of Stage, Stream, Fetch, Ahead: the Param's, of Stage also kSum
   int64_t amount = 0;  // of Split, StageRows: the inner range's size; of Merge: the inner slot;
-                       // of Fetch: the loop's; of Ahead: bytes
+                       // of Fetch: the loop's; of Ahead: bytes; of Pad, Swizzle, Deep as above
   Role role = Role::Loop;      // of Split: the inner range's
   std::vector<int> over = {};  // of Stage (~slot: joined to the one before), of Order the rest; of
                                // Fetch a slot of the fold that it stands in, none: the outputs'

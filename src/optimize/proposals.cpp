@@ -10,6 +10,7 @@
 #include "base/flags.h"
 #include "ir/freedoms.h"
 #include "ir/program.h"
+#include "optimize/blocks.h"
 #include "optimize/contraction.h"
 #include "optimize/cost.h"
 
@@ -546,10 +547,11 @@ const Chooser::Proposal Chooser::kProposals[5] = {
 }  // namespace
 
 Tuned choose_actions(UOp body, const Target& target) {
-  return std::move(Chooser(body, target).run(1)[0]);
+  return std::move(proposals(body, target, 1)[0]);
 }
 
 std::vector<Tuned> proposals(UOp body, const Target& target, size_t most) {
+  if (target.workers) return {choose_blocks(body, target)};
   return Chooser(body, target).run(most);
 }
 

@@ -103,6 +103,15 @@ bool Sketch::act(const Action& a) {
   return true;
 }
 
+bool Sketch::act_all(std::span<const Action> list) {
+  UOp next = apply_all(body, list);
+  if (!next || !runs_on(next, *target)) return false;
+  body = next;
+  actions.insert(actions.end(), list.begin(), list.end());
+  look();
+  return true;
+}
+
 void Sketch::take(const Sketch& trial) {
   body = trial.body;
   actions = trial.actions;

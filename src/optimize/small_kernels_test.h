@@ -142,6 +142,18 @@ inline UOp in_place() {
   return kernel(at(a, x), reduce_over(Op::Add, value, over), {x});
 }
 
+// out[i, j] = a[i] * w[j], and a is doubled in place beside it.
+inline UOp in_place_beside() {
+  UOp a = param(1, DType::i32, 6), i = range(0, index(6), Role::Loop),
+      j = range(1, index(4), Role::Loop);
+  UOp product = at(a, i) * at(param(2, DType::i32, 4), j);
+  UOp outer = make(Op::Store, DType::none, {at(a, i), at(a, i) + at(a, i)}),
+      inner = make(Op::Store, DType::none, {at(param(0, DType::i32, 24), i * 4 + j), product});
+  return make(Op::Sink, DType::none,
+              {make(Op::End, DType::none, {inner, i, j}), make(Op::End, DType::none, {outer, i})},
+              Arg::of(intern_arg({})));
+}
+
 // out[i, j] = sum over k of a[i, k] * b[k, j].
 inline UOp product(DType d, int64_t n) {
   UOp i = range(0, index(n), Role::Loop), j = range(1, index(n + 3), Role::Loop),

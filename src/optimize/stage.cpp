@@ -27,8 +27,11 @@ bool is_place(UOp index, Op effect, const Users& users) {
                              [&](UOp u) { return u->is(effect) && u->src(0) == index; });
 }
 
-// The largest value made of a read that depends on no range the read does not depend on.
+// The largest value made of a read that depends on no range the read does not depend on. Products
+// of tiles take what was read.
 UOp largest_alike(UOp read, const Users& users) {
+  const std::vector<UOp> ranges = open_ranges(read);
+  if (std::ranges::count(ranges, Role::Fragment, range_role)) return read;
   UOp value = read;
   while (true) {
     auto it = users.of.find(value.get());
@@ -184,8 +187,7 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
   // What else is made of the read may depend on joined ranges in other ways.
   if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
   src[1] = place;
-  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
-  UOp stage = make(Op::Stage, value->dtype, src, Arg::of(intern_arg(ints)));
+  UOp stage = make(Op::Stage, value->dtype, src, stage_arg(Space::Local, size));
   std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
   return simplify(substitute(body, map));
 }

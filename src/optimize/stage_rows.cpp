@@ -15,8 +15,7 @@ namespace {
 UOp with_value(UOp stage, UOp value, UOp place, std::span<const UOp> ranges, int64_t size) {
   std::vector<UOp> src{value, place};
   src.insert(src.end(), ranges.begin(), ranges.end());
-  int64_t ints[] = {static_cast<int64_t>(Space::Local), size};
-  return make(Op::Stage, stage->dtype, src, Arg::of(intern_arg(ints)));
+  return make(Op::Stage, stage->dtype, src, stage_arg(Space::Local, size));
 }
 
 using Map = std::vector<std::pair<UOp, UOp>>;

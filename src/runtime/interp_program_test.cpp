@@ -137,6 +137,7 @@ TEST_CASE("interp program: an access outside is an error") {
              %4 = End void %3 %1
              %5 = Linear void %1 %3 %4)",
                            {&out}),
-                       "internal error: kernel test writes element 2 of argument 0, which has 2",
+                       "internal error: kernel test, statement 1: writes element 2 of argument "
+                       "0, which has 2",
                        Error);
 }

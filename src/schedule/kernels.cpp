@@ -4,6 +4,7 @@
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "ir/freedoms.h"
+#include "ir/program.h"
 #include "schedule/ranges.h"
 
 namespace mote {
@@ -90,8 +91,7 @@ class Builder {
     UOp place = draft_.positions.flatten(ranges, shape.dims);
     std::vector<UOp> src{simplify(computed(n, own)), simplify(place)};
     src.insert(src.end(), ranges.begin(), ranges.end());
-    int64_t ints[] = {static_cast<int64_t>(Space::Local), shape.count()};
-    return make(Op::Stage, n->dtype, src, Arg::of(intern_arg(ints)));
+    return make(Op::Stage, n->dtype, src, stage_arg(Space::Local, shape.count()));
   }
 
   UOp read_stage(UOp n, const Request& r) {
