@@ -42,8 +42,9 @@
 //
 // A list is valid in one situation: which of the arguments, state and gradients share memory,
 // which arguments are views of a part, which leaves have a gradient, which tensors are marked,
-// whether the modules that f called are training, and the autocast scope. In any other situation f
-// is called; the second time it is also captured. The lists of the last four situations are kept.
+// whether the modules that f called are training, which class the values of variables are of (one,
+// few, many), and the autocast scope. In any other situation f
+// is called; the second time it is also captured. The lists of the last twelve situations are kept.
 // f is also called once more if an argument is another tensor than in the capture and the earlier
 // one is still in use: comparing the two calls shows whether f uses the earlier one itself. DEBUG=1
 // says why f is called.

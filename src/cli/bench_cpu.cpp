@@ -223,6 +223,7 @@ std::vector<bench::Row> bench::all_rows() {
   add_copy_rows(rows);
   add_model_rows(rows);
   add_math_rows(rows);
+  add_variable_rows(rows);
   return rows;
 }
 

@@ -57,6 +57,7 @@ void add_conv_rows(std::vector<Row>&);       // bench_cpu_convs.cpp
 void add_attention_rows(std::vector<Row>&);  // bench_cpu_models.cpp
 void add_model_rows(std::vector<Row>&);      // bench_cpu_models.cpp
 void add_math_rows(std::vector<Row>&);       // bench_cpu_math.cpp
+void add_variable_rows(std::vector<Row>&);   // bench_cpu_variables.cpp
 
 // ---- what rows are made of (bench_cpu_sides.cpp)
 

@@ -137,7 +137,6 @@ void CallList::add_launch(UOp call, const Positions& loops) {
   Launch& l = part.launches->emplace_back();
   l.code = {kernel, k.code.get()};
   l.name = k.name.c_str();
-  l.extent = k.extent;
   l.threaded = k.threaded;
   l.provenance = call->ints().empty() ? 0 : static_cast<uint32_t>(call->ints(0));
   for (UOp place : places_of(call)) {
@@ -153,6 +152,7 @@ void CallList::add_launch(UOp call, const Positions& loops) {
     it->places.push_back({at, number, static_cast<int>(l.vars.size()), 0});
     l.vars.push_back(it->value);
   }
+  l.extent = value_of(k.extent, k.vars, l.vars);
   ++kernels_;
 }
 
@@ -179,8 +179,13 @@ void CallList::set_value(std::string_view name, int64_t value) {
   auto it = std::ranges::find(variables_, name, &Variable::name);
   if (it == variables_.end() || it->value == value) return;
   it->value = value;
-  for (const Place& p : it->places)
-    changeable(p.part)[static_cast<size_t>(p.launch)].vars[static_cast<size_t>(p.slot)] = value;
+  for (const Place& p : it->places) {
+    Launch& l = changeable(p.part)[static_cast<size_t>(p.launch)];
+    l.vars[static_cast<size_t>(p.slot)] = value;
+    const UOp step = parts_[static_cast<size_t>(p.part)].steps[static_cast<size_t>(p.launch)];
+    const Kernel& k = *plan_->kernel(step);
+    l.extent = value_of(k.extent, k.vars, l.vars);
+  }
 }
 
 // Before anything runs: an error leaves every tensor as it was.

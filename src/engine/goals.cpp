@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "grad/grad.h"
 #include "ir/device_list.h"
+#include "ir/flat.h"
 #include "ir/memo.h"
 #include "ir/storage.h"
 #include "runtime/device.h"
@@ -37,7 +38,7 @@ UOp held_by(UOp n) { return n->realized.load(std::memory_order_acquire); }
 bool is_realized(UOp n) { return static_cast<bool>(held_by(n)); }
 
 Goal value_goal(const Ref& node, uint8_t device, const Tensor& t) {
-  Ref buffer = prim::buffer(device, node->dtype, node->shape->count());
+  Ref buffer = prim::buffer(device, node->dtype, count_with_room(*node->shape));
   Ref effect = prim::assign(fit(buffer, node->shape->dims), node);
   return {node, effect, buffer, t};
 }

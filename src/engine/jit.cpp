@@ -20,7 +20,7 @@ void start_engine();
 
 namespace {
 
-constexpr size_t kCaptures = 4;  // situations that are remembered
+constexpr size_t kCaptures = 12;  // situations that are remembered: four, and classes of sizes
 
 struct Captured {
   std::unique_ptr<Replayable> list;
@@ -64,7 +64,7 @@ class JitCore {
   void end_call();
 
  private:
-  JitCall::Mode choose_mode();
+  JitCall::Mode choose_mode(const VarValues& values);
   void realize_all_left();
   void capture(Recording recording);
 };
@@ -73,12 +73,12 @@ class JitCore {
 
 // The first capture that holds is replayed. Where none does the function is called, and captured if
 // this is not the first time; at once if that is how to find out whether it follows its arguments.
-JitCall::Mode JitCore::choose_mode() {
+JitCall::Mode JitCore::choose_mode(const VarValues& values) {
   if (!flag(Flag::JIT) || !has_run) return JitCall::Run;
   std::string why;
   proving = false;
   for (size_t i = captures.size(); i-- > 0;) {
-    std::optional<Misfit> misfit = captures[i].list->misfit(arguments, placed);
+    std::optional<Misfit> misfit = captures[i].list->misfit(values, arguments, placed);
     if (!misfit) {
       std::rotate(captures.begin() + static_cast<std::ptrdiff_t>(i),
                   captures.begin() + static_cast<std::ptrdiff_t>(i) + 1, captures.end());
@@ -96,7 +96,7 @@ void JitCore::begin() {
   VarValues values;
   if (specs && flag(Flag::JIT)) values = specs->check(arguments);
   placed = place_arguments(arguments);
-  mode = choose_mode();
+  mode = choose_mode(values);
   if (mode == JitCall::Replay) {
     captures.back().list->check_held();
     made = captures.back().list->replay(values, arguments, placed);

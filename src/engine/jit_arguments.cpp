@@ -80,12 +80,12 @@ ArgumentSpecs::ArgumentSpecs(const Walked& arguments) {
   }
   for (const NamedSym& s : arguments.symbols) {
     VarValues own;
-    symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), own)});
+    symbols_.push_back({s.name, without_values(UOp(s.symbol.node()), own), 0, {}, {}});
     add_values(values_, own, s.name, symbols_.back().bound = own.size());
   }
 }
 
-VarValues ArgumentSpecs::check(const Walked& arguments) const {
+VarValues ArgumentSpecs::check(const Walked& arguments) {
   VarValues values;
   for (size_t i = 0; i < std::min(tensors_.size(), arguments.tensors.size()); ++i) {
     const TensorSpec& then = tensors_[i];
@@ -115,10 +115,14 @@ VarValues ArgumentSpecs::check(const Walked& arguments) const {
               " variables in the arguments, there were ", symbols_.size());
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const auto& [path, now] = arguments.symbols[i];
-    VarValues own;
-    if (path != symbols_[i].path || !(without_values(UOp(now.node()), own) == symbols_[i].flat))
-      changed(path, text("the expression ", now.to_string(), " is not that of the capture"));
-    add_values(values, own, path, symbols_[i].bound);
+    SymbolSpec& then = symbols_[i];
+    if (path != then.path || now.node() != then.seen.node()) {
+      VarValues own;
+      if (path != then.path || !(without_values(UOp(now.node()), own) == then.flat))
+        changed(path, text("the expression ", now.to_string(), " is not that of the capture"));
+      then.seen = now, then.values = std::move(own);
+    }
+    add_values(values, then.values, path, then.bound);
   }
   for (const auto& [name, value] : values_)
     mote::check(find_value(values, name), "[jit] the variable ", name,

@@ -32,7 +32,7 @@ class ArgumentSpecs {
  public:
   explicit ArgumentSpecs(const Walked& arguments);
   // A User error that names the argument which is not as it was. Gives the variables' values.
-  VarValues check(const Walked& arguments) const;
+  VarValues check(const Walked& arguments);
   const VarValues& values() const { return values_; }  // of the capture
 
  private:
@@ -48,6 +48,8 @@ class ArgumentSpecs {
     std::string path;
     Flat flat;
     size_t bound = 0;
+    Sym seen;  // the latest that was found to be alike, and its values
+    VarValues values;
   };
   std::vector<TensorSpec> tensors_;
   std::vector<SymbolSpec> symbols_;

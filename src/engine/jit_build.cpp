@@ -366,6 +366,8 @@ void ReplayBuilder::make_list(const VarValues& values) {
 Replayable::Replayable(const Recorder& recorder, const VarValues& values, const Walked& arguments,
                        const PlacedArguments& placed, const Walked& results, Situation situation)
     : situation_(std::move(situation)), argument_switches_(arguments.switches) {
+  for (const RecordedRun& run : recorder.runs)
+    classes_.insert(classes_.end(), run.classes.begin(), run.classes.end());
   for (const NamedTensor& a : arguments.tensors) was_.emplace_back(a.tensor);
   for (const RecordedGradient& g : recorder.gradients)
     was_.emplace_back(g.first == Recorder::Drop ? Tensor() : g.before);

@@ -17,6 +17,14 @@ Storage* own_storage(const Tensor& t) { return t.defined() ? t.impl()->storage :
 
 }  // namespace
 
+std::string Replayable::changed_class(const VarValues& values) const {
+  for (const auto& [name, made_for] : classes_)
+    if (const int64_t* value = find_value(values, name); value && !made_for.has(*value))
+      return text("the variable ", name, " is ", *value, ", it was one of ", made_for.lo, " to ",
+                  made_for.hi);
+  return "";
+}
+
 std::string Replayable::changed_switch(const Walked& arguments) const {
   for (const SeenSwitch& s : situation_.switches)
     if (s.cell->on != s.on)
@@ -125,9 +133,11 @@ bool Replayable::follows(size_t position) {
   return !held;
 }
 
-std::optional<Misfit> Replayable::misfit(const Walked& arguments, const PlacedArguments& placed) {
+std::optional<Misfit> Replayable::misfit(const VarValues& values, const Walked& arguments,
+                                         const PlacedArguments& placed) {
   const std::vector<ArgumentPlace>& then = situation_.recording.places;
   const size_t count = placed.places.size();
+  if (std::string why = changed_class(values); !why.empty()) return Misfit{why};
   if (std::string why = changed_switch(arguments); !why.empty()) return Misfit{why};
   if (situation_.pinned && !std::equal(placed.places.begin(), placed.places.end(), then.begin()))
     return Misfit{"an argument shares memory with what the function writes, and is another one"};

@@ -130,7 +130,7 @@ const RecordedStorage* Recorder::find(const Storage& s) const {
 
 void Recorder::record(std::shared_ptr<const CompiledPlan> plan, const FlatInputs& inputs,
                       std::span<const UOp> roots) {
-  RecordedRun run{std::move(plan), {}, inputs.values};
+  RecordedRun run{std::move(plan), {}, inputs.values, inputs.classes};
   for (UOp b : inputs.buffers) {
     note(*b->arg.storage);
     run.buffers.push_back(b->arg.storage);

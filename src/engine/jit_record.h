@@ -56,6 +56,7 @@ struct RecordedRun {
   std::shared_ptr<const CompiledPlan> plan;
   std::vector<Storage*> buffers;                        // by param slot
   VarValues values;
+  SizeClasses classes;
 };
 
 struct RecordedStorage {

@@ -184,9 +184,8 @@ void Replayable::run(const PlacedArguments& placed) {
 }
 
 Tensor Replayable::make_item(const Item& item, const Walked& arguments,
-                             const PlacedArguments& placed, const VarValues& values) const {
+                             const PlacedArguments& placed) const {
   const auto index = static_cast<size_t>(item.index);
-  auto form = [&] { return item.symbolic ? with_values(item.form, values) : item.form; };
   switch (item.kind) {
     case Item::Given: return arguments.tensors[index].tensor;
     case Item::GivenRoot: return root_of(arguments.tensors[index].tensor);
@@ -194,25 +193,33 @@ Tensor Replayable::make_item(const Item& item, const Walked& arguments,
     case Item::Owned: return states_[index].owner;
     case Item::Value: {
       Storage& s = storage_of(item.memory, placed);
-      Tensor t = make_value(fit(buffer_node(s), form()->shape->dims), s.device);
+      Tensor t = make_value(fit(buffer_node(s), item.form->shape->dims), s.device);
       if (item.own) set_own(*t.impl(), true);
       return t;
     }
-    case Item::View: return make_view(made_[index], form(), item.strides);
+    case Item::View: return make_view(made_[index], item.form, item.strides);
     case Item::Undefined: break;
   }
   return {};
 }
 
-Replayable::Results Replayable::make_results(const Walked& arguments, const PlacedArguments& placed,
-                                             const VarValues& values) {
+void Replayable::take_values(const VarValues& values) {
+  if (values == values_) return;
+  for (const auto& [name, value] : values) list_->set_value(name, value);
+  for (Item& item : items_)
+    if (item.symbolic) item.form = with_values(item.form, values);
+  for (Ref& s : symbols_) s = with_values(s, values);
+  values_ = values;
+}
+
+Replayable::Results Replayable::make_results(const Walked& arguments,
+                                             const PlacedArguments& placed) {
   Results out;
-  for (const Item& item : items_) made_.push_back(make_item(item, arguments, placed, values));
+  for (const Item& item : items_) made_.push_back(make_item(item, arguments, placed));
   for (int i : results_) out.tensors.push_back(made_[static_cast<size_t>(i)]);
   for (const Ref& s : symbols_) {
-    Ref now = with_values(s, values);
-    now->refs.fetch_add(1, std::memory_order_relaxed);
-    out.symbols.push_back(Sym::adopt(now.get()));
+    s->refs.fetch_add(1, std::memory_order_relaxed);
+    out.symbols.push_back(Sym::adopt(s.get()));
   }
   for (const Gradient& g : gradients_)
     if (!g.stays)
@@ -234,10 +241,10 @@ Replayable::Results Replayable::replay(const VarValues& values, const Walked& ar
   place_gradients(arguments, written);
   prepare_writes(std::move(written));
   choose_outputs();
-  for (const auto& [name, value] : values) list_->set_value(name, value);
+  take_values(values);
   run(placed);
   watch_computed_indices(values);
-  Results results = make_results(arguments, placed, values);
+  Results results = make_results(arguments, placed);
   raise_violations(false);
   return results;
 }

@@ -9,7 +9,8 @@
 //   temporary  made by the function and gone, or left behind with the capture's values: planned
 //              together with the runs' own temporaries into one arena per device
 // A list holds for one situation: which tensors share memory, which leaves have a gradient, what
-// modules' switches say. In another one the function is called (misfit).
+// modules' switches say, which class the values of variables are of. In another one the function is
+// called (misfit).
 //
 // Memory that an argument has might be known to the function itself as well, and the graph does not
 // tell the two apart. So a list holds for the very tensors it was captured with, until it is known
@@ -100,7 +101,8 @@ class Replayable {
     std::vector<Sym> symbols;
   };
   // A list that does not hold changes nothing.
-  std::optional<Misfit> misfit(const Walked& arguments, const PlacedArguments& placed);
+  std::optional<Misfit> misfit(const VarValues& values, const Walked& arguments,
+                               const PlacedArguments& placed);
   // Another call is known. Whether it did the same: then the function follows those of its
   // arguments that were others.
   bool compare(const Recording& other);
@@ -164,6 +166,7 @@ class Replayable {
   bool is_written(MemoryRole memory) const;
   bool is_state(const Storage* s) const { return state_of_.count(s) != 0; }
   // Why a list does not hold, one reason each: jit_fit.cpp.
+  std::string changed_class(const VarValues& values) const;
   std::string changed_switch(const Walked& arguments) const;
   std::string changed_aliases(const Walked& arguments, const PlacedArguments& placed) const;
   std::string changed_gradient(const Walked& arguments, const PlacedArguments& placed) const;
@@ -178,12 +181,12 @@ class Replayable {
   void prepare_writes(std::vector<Tensor> written);
   void choose_outputs();
   void run(const PlacedArguments& placed);
-  Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed,
-                   const VarValues& values) const;
-  Results make_results(const Walked& arguments, const PlacedArguments& placed,
-                       const VarValues& values);
+  void take_values(const VarValues& values);
+  Tensor make_item(const Item& item, const Walked& arguments, const PlacedArguments& placed) const;
+  Results make_results(const Walked& arguments, const PlacedArguments& placed);
 
   Situation situation_;
+  SizeClasses classes_;
   std::vector<std::pair<std::string, bool>> argument_switches_;
   std::vector<KnownTensor> was_;  // arguments, then gradients, of the capture; undefined: followed
   std::vector<size_t> same_as_;   // by argument: the first with the same memory
@@ -193,6 +196,7 @@ class Replayable {
   std::vector<Output> outputs_;
   std::vector<Item> items_;   // what a view looks at stands before it
   std::vector<int> results_;  // items
+  VarValues values_;          // of the latest replay, which list, items and symbols have
   std::vector<Ref> symbols_;
   std::vector<Gradient> gradients_;
   std::vector<SymbolicPart> parts_;

@@ -47,6 +47,14 @@ class WorkArena {
   CountedWork counted_{arena_};
 };
 
+// Of the loops that workers share out, together.
+UOp global_extent(UOp body) {
+  UOp all = index(1);
+  for (UOp n : toposort(body))
+    if (n->is(Op::Range) && range_role(n) == Role::Global) all = all * n->src(0);
+  return all;
+}
+
 std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& device) {
   auto kernel = std::make_shared<Kernel>();
   kernel->estimate = estimate(body);
@@ -59,9 +67,9 @@ std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& dev
   checked(program.linear, Stage::Program, "lower");
   if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
   kernel->name = program.name;
-  kernel->extent = program.global_extent;
   kernel->threaded = program.has_global;
   for (UOp v : program.vars) kernel->vars.push_back(v->arg.object->str);
+  kernel->extent = flatten_graph(global_extent(tuned.body));
   kernel->text = device.render(program);
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);

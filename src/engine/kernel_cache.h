@@ -18,7 +18,7 @@ struct Kernel {
   std::string name, text;
   std::string actions;             // that its loops were chosen by
   std::vector<std::string> vars;   // names, in the order of the arguments
-  int64_t extent = 1;
+  Flat extent;                     // of the Global range, in variables
   bool threaded = false;
   Estimate estimate;
 };

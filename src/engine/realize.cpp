@@ -28,6 +28,7 @@ class Forward : public Flattener {
   explicit Forward(StorageSet scratch) : scratch_(std::move(scratch)) {}
   bool is_scratch(const Storage& s) override { return scratch_.count(&s) != 0; }
   std::vector<UOp> further_roots() override { return checks_.further_effects(); }
+  bool by_size_class() override { return true; }
   const GraphChecks& checks() const { return checks_; }
   UOp forward(UOp n) override {
     UOp held = tensor_graph::realized_in(n);

@@ -9,6 +9,7 @@
 #include "engine/jit_record.h"
 #include "engine/realize.h"
 #include "ir/eval.h"
+#include "ir/flat.h"
 #include "ir/provenance.h"
 #include "runtime/device.h"
 #include "runtime/host_array.h"
@@ -48,11 +49,10 @@ static int64_t count_of(const std::vector<int64_t>& sizes) {
   return count;
 }
 
-// Memory has room for the largest sizes: the values lie in the front of each axis.
 static std::vector<std::byte> front_of(const std::vector<std::byte>& memory, const Tensor& t,
                                        const std::vector<int64_t>& sizes) {
   const int64_t element = size_of(t.dtype());
-  Grid places(shape_of(t).sizes());
+  Grid places(room_for(shape_of(t).dims));
   for (size_t i = 0; i < sizes.size(); ++i) places.axes[i].size = sizes[i];
   std::vector<std::byte> out = host_memory(count_of(sizes) * element);
   std::byte* to = out.data();
@@ -84,7 +84,7 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
     fail(ErrorKind::User, text("[", current_method(), "] the device ", device.name(),
                                " holds no data to read back"));
   buffer.ensure_memory("tensor");
-  std::vector<std::byte> out = host_memory(t.nbytes());
+  std::vector<std::byte> out = host_memory(buffer.bytes());
   device
       .copy_out(out.data(), buffer.memory->address(), buffer.bytes(), buffer.memory->tokens(false))
       .wait();

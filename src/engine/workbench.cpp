@@ -40,17 +40,14 @@ HostArray random_values(DType dtype, int64_t count, uint64_t stream, bool positi
 
 std::string Workbench::cannot_try(UOp body, const Device& device) {
   if (!device.holds_data() || !device.computes()) return "the device runs nothing";
-  int variables = 0;
-  for (UOp n : toposort(body)) {
-    variables += n->is(Op::Var);
+  for (UOp n : toposort(body))
     if (n->is(Op::Param) && n->ints(1) <= 0) return "an empty buffer";
-  }
-  return variables > 1 ? "several variables" : "";
+  return "";
 }
 
 Workbench::Workbench(UOp body, Device& device) : device_(device) {
   for (UOp n : toposort(body)) {
-    if (n->is(Op::Var)) variable_ = n->hi;
+    if (n->is(Op::Var)) variables_.emplace_back(n->arg.object->str, n->hi);
     if (n->is(Op::Reduce)) {
       double terms = 1;
       for (Node* r : n->src().subspan(1)) terms *= static_cast<double>(r->sources[0]->hi);
@@ -100,11 +97,11 @@ LaunchList Workbench::launches(const std::shared_ptr<const Kernel>& kernel, int 
   Launch l;
   l.code = {kernel, kernel->code.get()};
   l.name = kernel->name.c_str();
-  l.extent = kernel->extent;
   l.threaded = kernel->threaded;
   for (const Buffer& b : buffers_)
     l.buffers.push_back(b.memory ? b.memory->address() : DeviceAddress());
-  l.vars.assign(kernel->vars.size(), variable_);
+  for (const std::string& name : kernel->vars) l.vars.push_back(*find_value(variables_, name));
+  l.extent = value_of(kernel->extent, kernel->vars, l.vars);
   return std::make_shared<const std::vector<Launch>>(static_cast<size_t>(times), l);
 }
 

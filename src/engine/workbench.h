@@ -12,7 +12,7 @@ namespace mote {
 
 class Workbench {
  public:
-  // Why the kernel cannot be tried, or "": what a variable may be depends on others that there are.
+  // Why the kernel cannot be tried, or "".
   static std::string cannot_try(UOp body, const Device& device);
 
   // Device error where there is not enough memory. `body` as schedule/ gives it.
@@ -42,7 +42,7 @@ class Workbench {
 
   Device& device_;
   std::vector<Buffer> buffers_;  // by Param slot
-  int64_t variable_ = 0;         // value of the only one
+  VarValues variables_;          // the largest of each
   bool in_place_ = false;        // some buffer is read and written
   double epsilon_ = 0, terms_ = 1;
 };

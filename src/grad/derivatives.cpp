@@ -38,8 +38,13 @@ class DimArithmetic {
     return keep(prim::add(node(a), node(b)));
   }
   Dim sub(const Dim& a, const Dim& b) {
+    if (a == b) return 0;
     if (!a.is_symbolic() && !b.is_symbolic()) return Dim(a.size - b.size);
     return keep(prim::add(node(a), prim::mul(node(b), prim::constant(DType::index, int64_t{-1}))));
+  }
+  Dim mul(const Dim& a, int64_t n) {
+    if (!a.is_symbolic()) return Dim(a.size * n);
+    return keep(prim::mul(node(a), prim::constant(DType::index, n)));
   }
 
  private:
@@ -206,8 +211,9 @@ Ref spread_out(const Ref& a, size_t axis, int64_t step) {
   gaps[axis + 1].end = Dim(step - 1);
   Ref spaced = prim::pad(prim::reshape(a, apart), gaps);
   std::vector<Extent> cut = whole(shape);
-  cut[axis].end = Dim((shape[axis].size - 1) * step + 1);
-  shape[axis] = Dim(shape[axis].size * step);
+  DimArithmetic sizes;
+  shape[axis] = sizes.mul(shape[axis], step);
+  cut[axis].end = sizes.sub(shape[axis], step - 1);
   return prim::shrink(prim::reshape(spaced, shape), cut);
 }
 
@@ -236,7 +242,8 @@ Ref window_row(UOp n, const Ref& g, uint32_t) {
   Ref places = sum(shear(spread_out(g, axis, n->ints(2)), axis, n->ints(3)), last);
   std::vector<Dim> shape = n->src(0)->shape->dims;
   std::vector<Extent> rest(shape.size(), Extent{0, 0});
-  rest[axis].end = Dim(shape[axis].size - dims(places)[axis].size);
+  DimArithmetic sizes;
+  rest[axis].end = sizes.sub(shape[axis], dims(places)[axis]);
   shape[axis] = dims(places)[axis];
   return prim::pad(prim::reshape(places, shape), rest);
 }

@@ -227,6 +227,15 @@ std::vector<Dim> elementwise_shape(const Parts& p) {
 Dim add(const Dim& a, const Dim& b) { return size_sum(a, 1, b, index_expression); }
 Dim sub(const Dim& a, const Dim& b) { return size_sum(a, -1, b, index_expression); }
 
+// A symbolic size that is too small for one window is looked at before: there is one.
+Dim window_count(const Dim& size, int64_t reach, int64_t step) {
+  Dim room = sub(size, reach);
+  if (!room.is_symbolic()) return room.size / step + 1;
+  if (step > 1) room = index_expression(Op::FloorDiv, room, step);
+  const Dim count = add(room, 1);
+  return count.is_symbolic() && count.symbol->lo < 1 ? index_expression(Op::Max, count, 1) : count;
+}
+
 }  // namespace
 
 Derived derive(const Parts& p) {
@@ -258,8 +267,7 @@ std::vector<Dim> movement_shape(const Parts& p) {
     case Op::Window: {
       const std::vector<int64_t>& w = p.arg.object->ints;
       Dim& d = out[static_cast<size_t>(w[0])];
-      check(!d.is_symbolic(), "[Window] of an axis of symbolic size ", d);
-      d = Dim((size_add(d.size, -size_mul(w[1] - 1, w[3])) - 1) / w[2] + 1);
+      d = window_count(d, size_add(size_mul(w[1] - 1, w[3]), 1), w[2]);
       out.emplace_back(w[1]);
       return out;
     }

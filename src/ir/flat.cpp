@@ -1,12 +1,15 @@
 #include "ir/flat.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ir/eval.h"
 #include "ir/memo.h"
 #include "ir/provenance.h"
+#include "ir/size_sum.h"
 #include "ir/storage.h"
 
 namespace mote {
@@ -43,15 +46,29 @@ bool names_place(UOp user, uint32_t source, bool user_is_place) {
 }
 
 // A variable without its value, which becomes an input.
-uint32_t write_bound(UOp var, Writer& out, FlatInputs& inputs) {
+uint32_t write_bound(UOp var, bool classed, Writer& out, FlatInputs& inputs) {
   const std::string& name = var->arg.object->str;
   const int64_t value = var->ints(3);
   add_value(inputs.values, name, value, current_method(), "what is realized together");
-  int64_t ints[] = {var->ints(0), var->ints(1), 0, 0};
+  SizeClass among{var->ints(0), var->ints(1)};
+  if (classed) {
+    among = size_class(among, value);
+    inputs.classes.emplace_back(name, among);
+  }
+  if (among.lo == among.hi) return out.add(Op::Const, var->dtype, Arg::of(value), {}, 0);
+  int64_t ints[] = {among.lo, among.hi, 0, 0};
   return out.add(Op::Var, var->dtype, Arg::of(intern_arg(ints, name)), {}, 0);
 }
 
 }  // namespace
+
+SizeClass size_class(SizeClass all, int64_t value) {
+  const double root = std::sqrt(std::max<double>(static_cast<double>(all.hi), 0));
+  const int64_t few = std::max(kFew, static_cast<int64_t>(root));
+  if (value <= 1) return {all.lo, std::min<int64_t>(all.hi, 1)};
+  return value <= few ? SizeClass{std::max<int64_t>(all.lo, 2), std::min(all.hi, few)}
+                      : SizeClass{std::max(all.lo, few + 1), all.hi};
+}
 
 const int64_t* find_value(const VarValues& values, std::string_view name) {
   auto it = std::ranges::find(values, name, &VarValues::value_type::first);
@@ -106,7 +123,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       inputs->torn |= inputs->buffers[it->second] != n;
       return write_buffer(n, it->second, is_scratch(s) ? Space::Local : Space::Global, out);
     }
-    if (n->is(Op::Var) && n->ints(2)) return write_bound(n, out, *inputs);
+    if (n->is(Op::Var) && n->ints(2)) return write_bound(n, by_size_class(), out, *inputs);
     src.clear();
     for (uint32_t i = 0; i < n->nsrc; ++i)
       src.push_back((names_place(n, i, place) ? place_number : number)[n->src(i)] - 1);
@@ -147,9 +164,38 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
   return out.finish();
 }
 
-UOp unflatten_graph(const Flat& flat) {
-  std::vector<UOp> nodes;
-  std::vector<UOp> src;
+std::vector<int64_t> room_for(std::span<const Dim> dims) {
+  struct ByClass : Flattener {
+    bool by_size_class() override { return true; }
+  };
+  std::vector<int64_t> out;
+  for (const Dim& d : dims) {
+    out.push_back(d.size);
+    if (!d.is_symbolic()) continue;
+    if (d.symbol->is(Op::Var)) {
+      const SizeClass all{d.symbol->lo, d.symbol->hi};
+      if (d.symbol->ints(2)) out.back() = size_class(all, d.symbol->ints(3)).hi;
+      continue;
+    }
+    Arena arena;
+    ArenaScope scope(arena);
+    FlatInputs inputs;
+    out.back() = unflatten_graph(ByClass().run({&d.symbol, 1}, &inputs))->src(0)->hi;
+  }
+  return out;
+}
+
+int64_t count_with_room(const Shape& shape) {
+  if (!shape.symbolic) return shape.count();
+  int64_t count = 1;
+  for (int64_t size : room_for(shape.dims)) count = size_mul(count, size);
+  return count;
+}
+
+// What `one` makes of each node, sources first; of the last.
+template <class T>
+static T folded(const Flat& flat, auto one) {
+  std::vector<T> made, src;
   const std::vector<uint64_t>& w = flat.words;
   for (size_t at = 0; at < w.size();) {
     auto op = static_cast<Op>(w[at] & 0xff);
@@ -159,14 +205,33 @@ UOp unflatten_graph(const Flat& flat) {
     at += 2;
     src.clear();
     for (size_t i = 0; i < nsrc; ++i)
-      src.push_back(nodes[w[at + i / 2] >> (i % 2 * 32) & 0xffffffff]);
+      src.push_back(made[w[at + i / 2] >> (i % 2 * 32) & 0xffffffff]);
     at += (nsrc + 1) / 2;
-    UOp made = make(op, dtype, src, arg);
-    uint32_t from = nodes.size() < flat.provenance.size() ? flat.provenance[nodes.size()] : 0;
-    if (from) made.get()->provenance = from;
-    nodes.push_back(made);
+    made.push_back(one(Parts{op, dtype, {}, arg}, src, made.size()));
   }
-  return nodes.back();
+  return made.back();
+}
+
+UOp unflatten_graph(const Flat& flat) {
+  return folded<UOp>(flat, [&](const Parts& p, std::span<const UOp> src, size_t number) {
+    UOp made = make(p.op, p.dtype, src, p.arg);
+    uint32_t from = number < flat.provenance.size() ? flat.provenance[number] : 0;
+    if (from) made.get()->provenance = from;
+    return made;
+  });
+}
+
+int64_t value_of(const Flat& expression, std::span<const std::string> names,
+                 std::span<const int64_t> values) {
+  return folded<Scalar>(expression,
+                        [&](const Parts& p, std::span<const Scalar> src, size_t) {
+                          if (p.op == Op::Const) return scalar(p.dtype, p.arg.i);
+                          if (p.op != Op::Var) return eval(p.op, p.dtype, src);
+                          const auto at =
+                              std::ranges::find(names, p.arg.object->str) - names.begin();
+                          return scalar(p.dtype, values[static_cast<size_t>(at)]);
+                        })
+      .i;
 }
 
 }  // namespace mote

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -367,8 +368,11 @@ void drop(Node* root) {
 const Shape* tensor_shape(const Parts& p) {
   if (!has_shape(p.op)) return nullptr;
   if (const Shape* s = shared_shape(p)) return s;
-  in_tensor_graph = true;
-  struct Off { ~Off() { in_tensor_graph = false; } } off;
+  // A size is made of nodes that have shapes themselves.
+  struct Before {
+    bool was = std::exchange(in_tensor_graph, true);
+    ~Before() { in_tensor_graph = was; }
+  } before;
   std::vector<Dim> dims = derive_shape(p);
   check_sizes(dims);
   Shared& s = shared();

@@ -25,11 +25,7 @@ const ArgObject* intern_arg(std::span<const int64_t> ints, std::string_view str)
 }
 
 Dim::Dim(UOp e) : size(e->hi) {
-  if (e->is(Op::Const)) {
-    size = e->arg.i;
-  } else {
-    symbol = e;
-  }
+  if (e->lo != e->hi) symbol = e;
 }
 
 int64_t Shape::count() const {

@@ -44,7 +44,8 @@ static Program describe(UOp linear) {
     if (n->op != Op::Range) continue;
     const Role role = range_role(UOp(n));
     if (role != Role::Global && !is_worker(role)) continue;
-    ensure(n->sources[0]->op == Op::Const, "workers share out a loop whose extent is not a number");
+    ensure(role == Role::Global || n->sources[0]->op == Op::Const,
+           "workers share out a loop whose extent is not a number");
     (role == Role::Global ? p.grid : p.block).push_back(n->sources[0]->hi);
   }
   p.has_global = !p.grid.empty();

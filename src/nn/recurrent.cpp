@@ -20,9 +20,10 @@ void draw(Cell& cell, int64_t gates, int64_t input, int64_t hidden, bool with_bi
 }
 
 Tensor zero_state(const Tensor& x, const Tensor& weight_hh) {
-  std::vector<int64_t> shape = x.shape();
+  const Sizes sizes = x.sizes();
+  std::vector<Size> shape(sizes.begin(), sizes.end());
   shape.back() = weight_hh.size(1);
-  return zeros(shape, {x.dtype(), x.device()});
+  return zeros(Sizes(shape), {x.dtype(), x.device()});
 }
 
 void expect_sequences(const Tensor& x, const char* what) {

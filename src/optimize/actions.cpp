@@ -1,10 +1,13 @@
 // Actions: printing, parsing, applying.
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <unordered_set>
 
 #include "algebra/algebra.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "ir/flat.h"
 #include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
@@ -102,12 +105,20 @@ int64_t most_positions(UOp r) {
   UOp n = r->src(0);
   if (n->is(Op::Where)) n = n->src(1)->is_const(0) ? n->src(2) : n->src(1);
   if (is_const(n)) return n->arg.i == r->src(0)->hi ? n->arg.i : 0;
-  // A bound by other loops is at most what it is for their last positions.
+  // A bound by other loops or a variable is at most what it is for their largest values.
   const std::vector<UOp> order = toposort(n);
-  const bool by_loops = std::ranges::all_of(order, [](UOp u) {
-    return u->is(Op::Range) || u->is(Op::Const) || has(u->op, Alu);
+  const bool is_bounded = std::ranges::all_of(order, [](UOp u) {
+    return u->is(Op::Range) || u->is(Op::Var) || u->is(Op::Const) || has(u->op, Alu);
   });
-  return by_loops ? n->hi : 0;
+  return is_bounded ? n->hi : 0;
+}
+
+int64_t usual_positions(UOp r) {
+  const UOp n = r->src(0);
+  const int64_t most = most_positions(r);
+  if (is_const(n) || n->ranges || n->lo > 2) return most;
+  const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most) / 2));
+  return std::max(std::min(most, kFew), half);
 }
 
 UOp runs_where(UOp r) {
@@ -154,6 +165,8 @@ class RangeChange {
       : from_(std::move(from)), value_(std::move(values)), ranges_(std::move(ranges)) {}
 
   UOp run(UOp body) {
+    if (inside_ && range_role(from_[0]) != Role::Reduce && !is_const(from_[0]->src(0)))
+      find_loose_reads(body);
     return map_nodes("change ranges", body,
                      [this](UOp n, const Mapped& now) { return changed(n, now); });
   }
@@ -161,6 +174,25 @@ class RangeChange {
  private:
   std::vector<UOp> from_, value_, ranges_;
   UOp inside_;
+  // Reads that need no gate where they stay in their memory: beyond the end of a variable size
+  // there are other elements, and nothing is made of them.
+  std::unordered_set<const Node*> loose_;
+
+  void find_loose_reads(UOp body) {
+    const std::vector<UOp> order = toposort(body);
+    for (UOp n : order)
+      if (n->is(Op::Index)) loose_.insert(n.get());
+    for (UOp n : order)
+      if (n->is(Op::Store)) loose_.erase(n->src(0).get());
+  }
+
+  // `place` in a memory of which `user` is an element.
+  UOp gated_place(UOp user, UOp memory, UOp place) const {
+    const Gated g = split_gate(place);
+    const UOp at = simplify(g.idx);
+    if (loose_.count(user.get()) && at->lo >= 0 && at->hi < memory->ints(1)) return place;
+    return gated(inside_ & g.valid, g.idx);
+  }
 
   bool depends(UOp n) const {
     return std::ranges::any_of(from_, [&](UOp r) { return n->ranges & slot_bit(r); });
@@ -205,8 +237,7 @@ class RangeChange {
     // Positions beyond the end are no reason for other loops to go further.
     if (inside_ && n->is(Op::Range) && src[0]->hi > n->src(0)->hi)
       src[0] = simplify(binary(Op::Min, src[0], index(n->src(0)->hi)));
-    if (inside_ && n->is(Op::Index) && moves(n->src(1)))
-      src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
+    if (inside_ && n->is(Op::Index) && moves(n->src(1))) src[1] = gated_place(n, src[0], src[1]);
     if (inside_ && n->is(Op::Stage) && replaced)
       src[1] = gated(inside_ & split_gate(src[1]).valid, split_gate(src[1]).idx);
     if (inside_ && n->is(Op::Reduce) && replaced)
@@ -219,6 +250,17 @@ class RangeChange {
 UOp quotient(UOp n, int64_t d) {
   if (!n->is(Op::Min) && !n->is(Op::Max)) return simplify(n / d);
   return simplify(binary(n->op, quotient(n->src(0), d), quotient(n->src(1), d)));
+}
+
+// Of a size of whole pieces it is said by their elements: what is gated by them already needs no
+// other gate.
+UOp lies_below(UOp position, UOp n) {
+  if (n->is(Op::FloorDiv) && is_const(n->src(1))) {
+    const int64_t piece = n->src(1)->arg.i;
+    const UOp last = simplify(n->src(0) + (1 - piece));
+    return lies_below(simplify(position * piece), last);
+  }
+  return lt(position, n);
 }
 
 }  // namespace
@@ -234,7 +276,7 @@ UOp change_range(UOp body, UOp from, UOp to, std::vector<UOp> ranges, UOp inside
   return RangeChange(from, to, std::move(ranges), inside).run(body);
 }
 
-UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refused) {
+UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refused, bool whole) {
   const int next_slot = Ranges(body).next_slot;
   Role role = range_role(r);
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
@@ -247,17 +289,22 @@ UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refus
   UOp n = r->src(0);
   if (n->ranges && (n->is(Op::Where) || !divides(amount, n)))
     return refuse(refused, "its extent depends on other loops");
-  bool exact = n->ranges || (is_const(n) && n->arg.i % amount == 0);
-  UOp outer_size = n->ranges ? quotient(n, amount) : simplify((n + (amount - 1)) / amount);
+  const bool exact = n->ranges || divides(amount, n);
+  UOp outer_size = exact ? quotient(n, amount) : simplify((n + (amount - 1)) / amount);
   UOp outer = range(range_slot(r), outer_size, role);
   UOp inner = range(next_slot, index(amount), of_inner);
+  // A loop of a variable size may end early in its last round, a tile may not.
+  const bool ends = !whole && !exact && !is_const(n) && is_plain(inner) && !outer_size->is_const(1);
+  if (ends)
+    inner =
+        range(next_slot, simplify(binary(Op::Min, index(amount), n - outer * amount)), of_inner);
   UOp value = outer * amount + inner;
-  UOp inside = exact ? UOp() : lt(value, n);
+  UOp inside = exact || ends ? UOp() : is_const(n) ? lt(value, n) : lies_below(value, n);
   std::vector<UOp> both;
   // A loop that is run once is none.
   if (outer_size->is_const(1)) value = inner;
   else both.push_back(outer);
-  if (outer_size->is_const(1) && !exact) inside = lt(inner, n);
+  if (outer_size->is_const(1) && !exact) inside = is_const(n) ? lt(inner, n) : lies_below(inner, n);
   both.push_back(inner);
   return simplify(RangeChange(r, value, both, inside).run(body));
 }
@@ -361,7 +408,9 @@ UOp with_role(UOp body, UOp r, Role role) {
 
 UOp launched(UOp body, UOp r, Role role, std::string* refused) {
   if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
-  if (!is_const(r->src(0))) return refuse(refused, "its extent is not a number");
+  if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
+  if (role != Role::Global && !is_const(r->src(0)))
+    return refuse(refused, "its extent is not a number");
   for (Node* end : body->src())
     if (!std::ranges::count(closed_ranges(UOp(end)), r.get()))
       return refuse(refused, "some output does not stand in this loop");

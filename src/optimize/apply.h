@@ -20,6 +20,8 @@ uint64_t ranges_in(UOp position);
 
 // How many positions a range has at most, 0 where that is not known here.
 int64_t most_positions(UOp range);
+// How many loops are chosen for: of the class of small sizes some from its middle.
+int64_t usual_positions(UOp range);
 
 // Where a range that is run as far as most_positions() has the position it is at: `skip` gives it
 // the extent where(gate, n, 0), and `bound` one that depends on other loops.
@@ -101,7 +103,9 @@ UOp launched(UOp body, UOp range, Role role, std::string* refused);
 bool fills_stage(UOp body, UOp range);  // something is staged over it
 
 // The range as outer*amount + inner, inner of this role in the next slot; empty: refused.
-UOp cut_range(UOp body, UOp range, int64_t amount, Role inner, std::string* refused);
+// `whole`: the last round of a loop over a variable size is as long as the others.
+UOp cut_range(UOp body, UOp range, int64_t amount, Role inner, std::string* refused,
+              bool whole = false);
 
 // What is read from a Param in dependence on all of these slots; none: refused.
 std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused);

@@ -1,4 +1,4 @@
-// One side of a product brought into the form of a plain matrix.
+// Products found, and one side of them brought into the form of a plain matrix.
 #include <algorithm>
 #include <functional>
 
@@ -135,7 +135,40 @@ class Gatherer {
   }
 };
 
+// Whatever is made of the sum is stored at one place, maybe of several memories.
+bool stores_alike(UOp body) {
+  UOp first = body->src(0);
+  for (Node* end : body->src()) {
+    if (!std::ranges::equal(end->src().subspan(1), first->src().subspan(1))) return false;
+    if (UOp(end)->src(0)->src(0)->src(1) != first->src(0)->src(0)->src(1)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::optional<Product> find_product(const Sketch& s) {
+  if (!s.sum || (s.focus < 0 && !stores_alike(s.body))) return {};
+  Product p;
+  p.bytes = std::max<int64_t>(4, size_of(s.sum->dtype));
+  int reads = 0;
+  for (const Access& a : s.accesses) {
+    if (a.store && !s.sum_stage) p.result = a.position;
+    if (a.store || !a.nest) continue;
+    if (++reads > 2) return {};
+    (reads == 1 ? p.first : p.second) = a;
+  }
+  p.axes = s.outputs;
+  if (s.sum_stage) {
+    p.result = s.sum_stage->src(1);
+    p.axes.clear();
+    for (Node* r : s.sum_stage->src().subspan(2)) p.axes.emplace_back(r);
+  }
+  for (UOp r : s.reduces) p.depth *= Sketch::size(r);
+  auto is_known = [](UOp r) { return Sketch::size(r) > 0; };
+  if (reads != 2 || p.depth < 4 || !std::ranges::all_of(p.axes, is_known)) return {};
+  return p;
+}
 
 bool gather(Sketch& sketch) {
   const std::optional<Product> product = find_product(sketch);

@@ -309,6 +309,7 @@ bool runs_on(UOp body, const Target& target) {
     if (n->is(Op::Range) && range_role(n) == Role::Global) {
       if (++dimensions > (target.workers ? 3 : 1)) return false;
       if (n->src(0)->hi > target.max_blocks) return false;
+      if (target.workers && !is_const(n->src(0))) return false;
     } else if (n->is(Op::Range) && range_role(n) == Role::Fragment) {
       multiplies = true;
     } else if (n->is(Op::Range) && is_worker(range_role(n))) {

@@ -51,7 +51,7 @@ struct Sketch {
   bool cut_in_place(int slot, int64_t amount);
   UOp range_of(int slot) const { return ranges.find(slot); }
   int next_slot() const { return ranges.next_slot; }
-  static int64_t size(UOp r) { return most_positions(r); }
+  static int64_t size(UOp r) { return usual_positions(r); }
   // A loop whose end other loops say is cut into whole pieces only.
   static bool may_cut(UOp r, int64_t piece);
 

@@ -163,7 +163,9 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
   uint64_t joined = 0;
   for (const Axis& axis : axes) {
     const Role role = axis.joined() ? Role::Loop : copied_role(range_role(axis.ranges[0]));
-    UOp copy = range(next_slot++, index(axis.size), role);
+    const UOp extent = axis.joined() ? UOp() : axis.ranges[0]->src(0);
+    const bool varies = extent && !extent->ranges && extent->hi == axis.size;
+    UOp copy = range(next_slot++, varies ? extent : index(axis.size), role);
     src.push_back(copy);
     step /= axis.size;
     place = place + copy * step;

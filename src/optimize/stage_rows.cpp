@@ -1,6 +1,7 @@
 // What a kernel stages or folds for one row is staged for several rows, so that every step of
 // the work on a row becomes a nest of its own over those rows, to be tiled by itself.
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "algebra/algebra.h"
@@ -22,11 +23,18 @@ using Map = std::vector<std::pair<UOp, UOp>>;
 
 // Fresh loops for the ranges that a stage is filled over.
 std::vector<UOp> own_loops(UOp stage, int& next_slot, Map& map) {
-  std::vector<UOp> ranges;
-  for (Node* r : stage->src().subspan(2)) {
-    ranges.push_back(range(next_slot++, r->sources[0], Role::Loop));
-    map.emplace_back(UOp(r), ranges.back());
+  const std::span<Node* const> old = stage->src().subspan(2);
+  std::vector<UOp> ranges(old.size());
+  std::vector<size_t> from_outside(old.size());
+  std::iota(from_outside.begin(), from_outside.end(), size_t{0});
+  std::ranges::sort(from_outside, {}, [&](size_t i) { return range_slot(UOp(old[i])); });
+  // The end of a loop may depend on one outside of it.
+  for (size_t i : from_outside) {
+    const UOp extent = substitute(old[i]->sources[0], map);
+    ranges[i] = range(next_slot + static_cast<int>(i), extent, Role::Loop);
+    map.emplace_back(UOp(old[i]), ranges[i]);
   }
+  next_slot += static_cast<int>(old.size());
   return ranges;
 }
 
@@ -87,6 +95,11 @@ class Widener {
   static constexpr int64_t kStep = 64;  // extents are multiples of this, to be cut into tiles
 
   bool depends(UOp n) const { return n->ranges & slot_bit(row_); }
+  // The last round of a cut: what is staged has no room for a longer one.
+  static bool has_variable(UOp extent) {
+    const std::vector<UOp> order = toposort(extent);
+    return std::ranges::any_of(order, [](UOp n) { return n->is(Op::Var); });
+  }
 
   UOp longest(UOp loop) {
     UOp counted = loop->src(0);
@@ -96,7 +109,7 @@ class Widener {
     extent.add(row_, -step);
     extent.add(step > 0 ? step * (rows_ - 1) : 0);
     UOp most = build(extent);
-    known_ &= extent.ok && !depends(most);
+    known_ &= extent.ok && !depends(most) && !has_variable(counted);
     if (!known_) return loop;
     UOp whole = simplify((most + (kStep - 1)) / kStep * kStep);
     const int64_t all = loop->src(0)->hi;
@@ -197,7 +210,7 @@ UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::strin
     return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;
   body = separate_folds(body, next_slot);
-  UOp split = cut_range(body, Ranges(body).find(a.slot), a.amount, Role::Loop, refused);
+  UOp split = cut_range(body, Ranges(body).find(a.slot), a.amount, Role::Loop, refused, true);
   if (!split) return {};
   UOp row = Ranges(split).find(next_slot);
   UOp wide = Widener(row, a.amount, next_slot + 1).run(split);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
-#include "ir/freedoms.h"
 #include "render/access.h"
+#include "render/arithmetic.h"
+#include "render/edges.h"
 
 namespace mote {
 
@@ -29,25 +32,70 @@ bool is_branch(UOp u) {
   return range_role(u) != Role::Global && !is_const(u->src(0)) && u->src(0)->hi <= 1;
 }
 
-// Bools are a lattice, whatever the op is called.
-Op bool_op(Op op) {
-  if (op == Op::Max || op == Op::Add) return Op::Or;
-  return op == Op::Min || op == Op::Mul ? Op::And : op;
-}
-
 class Expander {
  public:
   Expander(const Program& program, Writer& writer)
-      : program_(program), writer_(writer), tiles_(program) {}
+      : program_(program),
+        writer_(writer),
+        arithmetic_{writer},
+        tiles_(program),
+        edges_(edge_tests(program, tiles_)) {}
 
   void run() {
     std::span<Node* const> statements = program_.linear->src();
+    for (const auto& [loop, tests] : edges_)
+      for (const EdgeTest& t : tests)
+        for (Node* side : t.less->src()) need(UOp(side), 0, 1);
     for (size_t i = statements.size(); i-- > 0;) demand(UOp(statements[i]));
     define_vars();
-    for (Node* s : statements) write(UOp(s));
+    for (size_t i = 0; i < statements.size(); ++i) {
+      write(UOp(statements[i]));
+      if (const auto edge = edges_.find(statements[i]); edge != edges_.end())
+        i = write_both_ways(edge->second, i + 1);
+    }
   }
 
  private:
+  // A loop's body without its edges, for the rounds that have none, and as it is; up to its End.
+  size_t write_both_ways(const std::vector<EdgeTest>& tests, size_t first) {
+    std::span<Node* const> statements = program_.linear->src();
+    size_t end = first;
+    while (statements[end]->op != Op::End) ++end;
+    std::unordered_set<const Node*> compared;
+    for (const EdgeTest& t : tests)
+      for (Node* side : t.less->src())
+        for (UOp n : toposort(UOp(side))) compared.insert(n.get());
+    for (size_t i = first; i < end; ++i)
+      if (compared.count(statements[i])) write(UOp(statements[i]));
+    writer_.open_if(has_no_edge(tests));
+    for (const EdgeTest& t : tests) assumed_[t.less.get()] = t.outcome;
+    arithmetic_.chooses = true;
+    for (size_t i = first; i < end; ++i) write(UOp(statements[i]));
+    assumed_.clear();
+    arithmetic_.chooses = false;
+    writer_.open_else();
+    for (size_t i = first; i < end; ++i) write(UOp(statements[i]));
+    writer_.close_if();
+    return end - 1;
+  }
+
+  Value has_no_edge(const std::vector<EdgeTest>& tests) {
+    std::optional<Value> all;
+    for (const EdgeTest& t : tests) {
+      const DType dtype = t.less->src(0)->dtype;
+      const Value reach = writer_.literal(scalar(dtype, t.reach), 1);
+      auto first = [&](uint32_t side) { return value(t.less->src(side), 0, tiles_.origin(), 1); };
+      const Value last = alu(Op::Add, dtype, std::array{first(0), reach}, true);
+      Value one = alu(Op::Lt, DType::boolean, std::array{last, first(1)}, false);
+      if (!t.outcome) {
+        const Value yes = writer_.literal(scalar(DType::boolean, int64_t{1}), 1);
+        one = alu(Op::Xor, DType::boolean, std::array{one, yes}, false);
+      }
+      all = all ? alu(Op::And, DType::boolean, std::array{*all, one}, false) : one;
+    }
+    return *all;
+  }
+
   TileAccess access(UOp statement, UOp index, UOp gate) {
     return access_of(tiles_, statement, index, gate);
   }
@@ -126,7 +174,9 @@ class Expander {
     for (size_t i = 0; i < forms_[u].size(); ++i) {
       Form& f = forms_[u][i];
       f.values.clear();
-      if (u->is(Op::Reduce))
+      if (const auto known = assumed_.find(u.get()); known != assumed_.end())
+        write_known(f, known->second);
+      else if (u->is(Op::Reduce))
         write_reduce(u, f);
       else if (!u->is(Op::Load))
         write_alu(u, f);
@@ -136,6 +186,11 @@ class Expander {
         write_read(u, f);
       add_splats(f);
     }
+  }
+
+  void write_known(Form& f, bool truth) {
+    const Value one = writer_.literal(scalar(DType::boolean, int64_t{truth}), tiles_.lanes(f.open));
+    f.values.assign(static_cast<size_t>(tiles_.registers(f.open)), one);
   }
 
   void add_splats(Form& f) {
@@ -174,32 +229,8 @@ class Expander {
     return value(u, ~TileSet{0}, at, lanes);
   }
 
-  // Folds what tile positions made constant; leaves the rest to the writer.
   Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) {
-    if (dtype == DType::boolean) op = bool_op(op);
-    if (std::ranges::all_of(src, [](const Value& v) { return v.literal.has_value(); })) {
-      Scalar args[3];
-      for (size_t i = 0; i < src.size(); ++i) args[i] = *src[i].literal;
-      return writer_.literal(eval(op, dtype, {args, src.size()}), src[0].lanes);
-    }
-    if (is_int(dtype) && src.size() == 2 && src[1].literal) {
-      if (op == Op::Add && src[1].literal->i == 0) return src[0];
-      if (op == Op::Mul && src[1].literal->i == 1) return src[0];
-    }
-    if (is_int(dtype) && op == Op::Add && src[0].literal && src[0].literal->i == 0) return src[1];
-    const Value result = writer_.alu(op, dtype, src, exact);
-    const bool chooses = (op == Op::Max || op == Op::Min) && is_float(dtype);
-    return chooses && !allows(Freedom::EitherZero) ? with_zero(op, src, result) : result;
-  }
-
-  // Of equal values the bits are those of both; of two zeros Min has the sign of either.
-  Value with_zero(Op op, std::span<const Value> src, const Value& chosen) {
-    const DType dtype = chosen.dtype, bits = bits_type(row(dtype).bits);
-    auto cast = [&](DType to, const Value& v) { return alu(Op::Bitcast, to, {&v, 1}, false); };
-    const Value words[] = {cast(bits, src[0]), cast(bits, src[1])};
-    const Value both = alu(op == Op::Max ? Op::And : Op::Or, bits, words, false);
-    const Value equal = alu(Op::Eq, DType::boolean, src, false);
-    return alu(Op::Where, dtype, std::array{equal, cast(dtype, both), chosen}, false);
+    return arithmetic_.alu(op, dtype, src, exact);
   }
 
   void write_alu(UOp u, Form& f) {
@@ -222,36 +253,9 @@ class Expander {
       std::vector<Value> values;
       do values.push_back(whole_value(u->src(0), at, lanes));
       while (tiles_.advance(over, at));
-      const Value all = fold(op, values);
-      f.values.push_back(is_vector(over) ? fold_lanes(op, all) : all);
+      const Value all = arithmetic_.fold(op, values);
+      f.values.push_back(is_vector(over) ? arithmetic_.fold_lanes(op, all) : all);
     } while (tiles_.advance(f.open, at));
-  }
-
-  // Sums in their order. The largest value is one of the larger ones of pairs.
-  Value fold(Op op, std::vector<Value>& values) {
-    auto joined = [&](const Value& a, const Value& b) {
-      return alu(op, a.dtype, std::array{a, b}, false);
-    };
-    while (values.size() > 1 && (op == Op::Max || op == Op::Min)) {
-      for (size_t i = 0; i < values.size() / 2; ++i)
-        values[i] = joined(values[2 * i], values[2 * i + 1]);
-      if (values.size() % 2) values[values.size() / 2] = values.back();
-      values.resize((values.size() + 1) / 2);
-    }
-    Value all = values[0];
-    for (size_t i = 1; i < values.size(); ++i) all = joined(all, values[i]);
-    return all;
-  }
-
-  Value fold_lanes(Op op, Value v) {
-    if (v.dtype == DType::boolean && (bool_op(op) == Op::And || bool_op(op) == Op::Or))
-      return writer_.fold(bool_op(op), v);
-    while (v.lanes > 1) {
-      const int half = v.lanes / 2;
-      Value halves[] = {writer_.slice(v, 0, half), writer_.slice(v, half, half)};
-      v = alu(op, v.dtype, halves, false);
-    }
-    return v;
   }
 
   // ---- memory
@@ -284,7 +288,8 @@ class Expander {
 
   Gate gate_value(const TileAccess& a, const Point& at) {
     if (!a.gate) return {};
-    return whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
+    Value gate = whole_value(a.gate, at, tiles_.lanes(tiles_.of(a.gate)));
+    return !assumed_.empty() && gate.literal && gate.literal->i ? Gate() : gate;
   }
 
   // Swaps blocks off the diagonal, of 1, 2, 4, ... lanes.
@@ -439,7 +444,7 @@ class Expander {
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
     const TileAccess a = access(u, u->src(0), gate_of(u, 2));
-    if (!a.gate || !tiles_.of(u)) return write_to_memory(u, a);
+    if (!a.gate || !tiles_.of(u) || !gate_value(a, tiles_.origin())) return write_to_memory(u, a);
     // Away from edges a tile is stored without masks, by one branch.
     writer_.open_if(true_everywhere(a.gate));
     write_to_memory(u, without_gate(a));
@@ -565,9 +570,12 @@ class Expander {
 
   const Program& program_;
   Writer& writer_;
+  Arithmetic arithmetic_;
   Tiles tiles_;
   Memo<std::vector<Form>> forms_;
   std::vector<UOp> declared_, open_;
+  std::map<const Node*, std::vector<EdgeTest>> edges_;
+  std::unordered_map<const Node*, bool> assumed_;  // outcomes of comparisons
 };
 
 }  // namespace

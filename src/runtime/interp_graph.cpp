@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "ir/flat.h"
 #include "ir/graph.h"
 #include "ir/grid.h"
 #include "ir/storage.h"
@@ -197,9 +198,8 @@ class Interpreter {
     return out;
   }
 
-  // An array of symbolic shape lies in its buffer with the strides of its upper bounds.
   HostArray realized(UOp u, const Storage& s) const {
-    HostArray most = read(s, u->shape->sizes());
+    HostArray most = read(s, room_for(u->shape->dims));
     if (!u->shape->symbolic) return most;
     Grid places(most.shape);
     for (size_t i = 0; i < most.shape.size(); ++i) places.axes[i].size = size(u->shape->dims[i]);

@@ -65,7 +65,7 @@ class Builder {
   }
 
   UOp read(UOp n, const Request& r) {
-    UOp flat = draft_.positions.flatten(r.position, n->shape->dims);
+    UOp flat = draft_.positions.place(r.position, *n->shape);
     UOp place = simplify(where(r.valid, flat, invalid()));
     UOp from = draft_.argument(kernel_of(r), draft_.at(n).holder);
     // Whoever asks where it is not valid looks at no value: what cannot leave its memory is read.
@@ -77,7 +77,7 @@ class Builder {
   // Positions and sizes along the axes that are staged.
   static std::pair<std::vector<UOp>, Shape> within_stage(UOp n, const Request& r, uint64_t axes) {
     std::vector<UOp> position;
-    Shape shape{0, {}, false};
+    Shape shape{0, {}, n->shape->symbolic};
     for (uint64_t rest = axes; rest; rest &= rest - 1) {
       const auto d = static_cast<size_t>(std::countr_zero(rest));
       position.push_back(r.position[d]);
@@ -88,7 +88,7 @@ class Builder {
 
   UOp make_stage(UOp n, const Request& own) {
     auto [ranges, shape] = within_stage(n, own, draft_.at(n).staged);
-    UOp place = draft_.positions.flatten(ranges, shape.dims);
+    UOp place = draft_.positions.place(ranges, shape);
     std::vector<UOp> src{simplify(computed(n, own)), simplify(place)};
     src.insert(src.end(), ranges.begin(), ranges.end());
     return make(Op::Stage, n->dtype, src, stage_arg(Space::Local, shape.count()));
@@ -97,7 +97,7 @@ class Builder {
   UOp read_stage(UOp n, const Request& r) {
     const Entry& e = draft_.at(n);
     auto [position, shape] = within_stage(n, r, e.staged);
-    UOp place = simplify(where(r.valid, draft_.positions.flatten(position, shape.dims), invalid()));
+    UOp place = simplify(where(r.valid, draft_.positions.place(position, shape), invalid()));
     return make(Op::Index, n->dtype, {e.stage, place});
   }
 

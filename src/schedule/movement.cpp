@@ -22,6 +22,13 @@ UOp Positions::flatten(std::span<const UOp> position, std::span<const Dim> dims)
   return flat = simplify(flat);
 }
 
+UOp Positions::place(std::span<const UOp> position, const Shape& shape) {
+  if (!shape.symbolic) return flatten(position, shape.dims);
+  std::vector<Dim> most;
+  for (const Dim& d : shape.dims) most.emplace_back(d.size);
+  return flatten(position, most);
+}
+
 std::vector<UOp> Positions::unflatten(UOp flat, std::span<const Dim> dims) {
   words_.assign(1, word(flat));
   remember(dims);

@@ -81,7 +81,7 @@ class Orderer {
       const Output whole = d_.kernels[at].outputs[i];
       if (!whole.store || !overlaps(d_.kernels[at], whole)) continue;
       KernelDraft back;
-      Shape shape{0, {}, false};
+      Shape shape{0, {}, true};
       for (UOp r : d_.kernels[at].ranges)
         if (whole.slots & r->ranges) {
           back.ranges.push_back(r);
@@ -91,7 +91,7 @@ class Orderer {
       back.device = d_.kernels[at].device;
       const Holder held{
           d_.add_temporary(d_.memory(whole.holder())->dtype, shape.count(), back.device), {}};
-      const UOp flat = Positions().flatten(back.ranges, shape.dims);
+      const UOp flat = Positions().place(back.ranges, shape);
       back.outputs = {whole};
       back.outputs[0].value = read(back, held, flat);
       Output& filled = d_.kernels[at].outputs[i];

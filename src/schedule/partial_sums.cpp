@@ -7,6 +7,7 @@
 #include <map>
 
 #include "algebra/algebra.h"
+#include "base/integers.h"
 #include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
@@ -17,7 +18,8 @@ namespace {
 // What is made for more threads may cost so little of the whole.
 constexpr double kLittle = 1.0 / 64;
 
-int64_t size(UOp r) { return r->src(0)->is(Op::Const) ? r->src(0)->hi : 0; }
+// At most, where a variable counts its positions.
+int64_t size(UOp r) { return r->src(0)->ranges ? 0 : r->src(0)->hi; }
 
 int64_t count(std::span<const UOp> ranges) {
   int64_t n = 1;
@@ -130,7 +132,7 @@ class PartialSums {
   void consider(UOp r) {
     int64_t sum = 0, parts = target_.parallel_results;
     for (const Read& read : reads_) sum += step(read, r);
-    while (parts <= 4 * target_.parallel_results && size(r) % parts) ++parts;
+    while (is_const(r->src(0)) && parts <= 4 * target_.parallel_results && size(r) % parts) ++parts;
     if (sum <= step_) return;
     step_ = sum, parts_ = parts;
     longest_ = parts <= 4 * target_.parallel_results && parts < size(r) ? r : UOp();
@@ -162,10 +164,12 @@ class PartialSums {
   // What is read once comes fastest from several places that lie far apart: a part has a piece at
   // each, and those of the next part follow.
   int64_t streams_of_part() const {
-    return reuses() || size(longest_) % (parts_ * target_.streams) ? 1 : target_.streams;
+    const bool even = size(longest_) % (parts_ * target_.streams) == 0;
+    return reuses() || !even || !is_const(longest_->src(0)) ? 1 : target_.streams;
   }
 
-  UOp new_range(int64_t n, Role role) { return range(take_slot(slots_), index(n), role); }
+  UOp new_range(int64_t n, Role role) { return new_range(index(n), role); }
+  UOp new_range(UOp n, Role role) { return range(take_slot(slots_), n, role); }
 
   UOp place(UOp part) {
     std::vector<UOp> at{part};
@@ -177,9 +181,29 @@ class PartialSums {
     return Positions().flatten(at, dims);
   }
 
+  int64_t length_of_part() const { return ceil_div(size(longest_), parts_); }
+
+  // So many as have something to sum.
+  UOp parts_of_size() const {
+    const UOp n = longest_->src(0);
+    return is_const(n) ? index(parts_) : simplify((n + (length_of_part() - 1)) / length_of_part());
+  }
+
+  // What is summed in a part; of the last part nothing beyond the end.
+  UOp summed(UOp position) const {
+    const std::pair<UOp, UOp> moved[] = {
+        {longest_, position}
+    };
+    const UOp value = sum_->src(0), n = longest_->src(0);
+    if (is_const(n)) return simplify(substitute(value, moved));
+    const UOp inside = lt(position, n);
+    const UOp other = fold_identity(static_cast<Op>(sum_->ints(0)), value->dtype);
+    return simplify(where(inside, gated_reads(substitute(value, moved), inside, 0), other));
+  }
+
   // The loop that is parted, inside the part; loops of the sum are then those of a part.
   UOp position_in(UOp part) {
-    const int64_t streams = streams_of_part(), length = size(longest_) / parts_ / streams;
+    const int64_t streams = streams_of_part(), length = length_of_part() / streams;
     const UOp inner = new_range(length, Role::Reduce);
     std::ranges::replace(over_, longest_, inner);
     if (streams == 1) return part * length + inner;
@@ -191,14 +215,15 @@ class PartialSums {
     if (std::popcount(slots_) + 4 > kFusedLoops || arguments_ >= target_.max_buffers) return {};
     const int64_t held = parts_ * count(outputs_);
     const UOp memory = param(arguments_, sum_->dtype, held);
-    const UOp part = new_range(parts_, Role::Loop), again = new_range(parts_, Role::Reduce);
+    const UOp many = parts_of_size();
+    const UOp part = new_range(many, Role::Loop), again = new_range(many, Role::Reduce);
     const auto op = static_cast<Op>(sum_->ints(0));
     auto at = [&](UOp of_part) {
       return make(Op::Index, sum_->dtype, {memory, place(of_part)});
     };
     const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, at(again), {&again, 1})}};
-    const std::pair<UOp, UOp> moved[] = {{longest_, position_in(part)}};
-    const UOp sum = reduce_over(op, simplify(substitute(sum_->src(0), moved)), over_);
+    const UOp value = summed(position_in(part));  // and then over other loops
+    const UOp sum = reduce_over(op, value, over_);
     std::vector<UOp> end{make(Op::Store, DType::none, {at(part), sum}), part};
     end.insert(end.end(), outputs_.begin(), outputs_.end());
     const UOp effect = make(Op::End, DType::none, end);

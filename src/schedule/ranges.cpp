@@ -34,10 +34,9 @@ bool keeps_value(UOp store) {
          value->device == target.leaf->device;
 }
 
-namespace {
-
-// As it stands in everything that is simplified afterwards.
 UOp loop_extent(const Dim& d) { return d.symbol ? simplify(d.symbol) : index(d.size); }
+
+namespace {
 
 class Assigner {
  public:
@@ -389,7 +388,7 @@ class Assigner {
     Output o;
     o.node = n;
     o.request = e.own;
-    o.position = draft_.positions.flatten(own.position, n->shape->dims);
+    o.position = draft_.positions.place(own.position, *n->shape);
     for (UOp p : own.position) o.slots |= p->ranges;
     if (e.stores.empty()) {
       bool asked_elsewhere = false;

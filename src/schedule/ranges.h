@@ -40,6 +40,8 @@ class Positions {
   // Of a movement node's source, for those of the node; `valid` is narrowed by Pad.
   std::vector<UOp> through(UOp movement, std::span<const UOp> position, UOp* valid);
   UOp flatten(std::span<const UOp> position, std::span<const Dim> dims);
+  // In memory, which has room for the largest sizes: steps through it are numbers.
+  UOp place(std::span<const UOp> position, const Shape& shape);
   std::vector<UOp> unflatten(UOp flat, std::span<const Dim> dims);
 
  private:
@@ -191,6 +193,9 @@ bool is_leaf(UOp value);
 UOp continued(UOp reduce);
 // Whether it is a cast to a longer dtype: what is below is the cheaper one to store.
 bool widens(UOp n);
+
+// The extent of a loop over an axis, as it stands in everything that is simplified afterwards.
+UOp loop_extent(const Dim& d);
 // Whether all who use the value that a Store writes can find it in the buffer.
 bool keeps_value(UOp store);
 

@@ -8,7 +8,9 @@ namespace mote {
 namespace {
 
 bool covers_axis(UOp position, const Dim& size) {
-  return position->is(Op::Range) && !size.symbol && position->src(0)->is_const(size.size);
+  if (!position->is(Op::Range)) return false;
+  return size.symbol ? position->src(0) == loop_extent(size)
+                     : position->src(0)->is_const(size.size);
 }
 
 // The axis whose position is the loop in all requests; -1: none.
@@ -98,7 +100,6 @@ std::optional<Staging> find_staging(UOp n, const Draft& draft) {
   if (!s.inner) return {};
   for (uint64_t rest = s.inner; rest; rest &= rest - 1) {
     const Dim& size = n->shape->dims[static_cast<size_t>(std::countr_zero(rest))];
-    if (size.symbol) return {};
     s.elements *= static_cast<double>(size.size);
   }
   uint64_t last = 0;

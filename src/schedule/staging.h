@@ -23,8 +23,7 @@ struct Staging {
 // Positions of a kernel's output loops.
 double iterations(const KernelDraft& k);
 
-// Empty where several kernels ask for the value, or none of their loops, or the size is not
-// constant.
+// Empty where several kernels ask for the value, or none of their loops.
 std::optional<Staging> find_staging(UOp n, const Draft& draft);
 
 // Whether a stage is near enough, and the loops outside are enough for all workers or hardly

@@ -52,20 +52,22 @@ Tensor correlate(const Tensor& x, const Tensor& weight, int64_t groups,
   std::vector<int64_t> w = weight.shape(), kernel(w.begin() + 2, w.end());
   for (int64_t i = 0; i < spatial; ++i) {
     auto s = static_cast<size_t>(i);
-    int64_t reach = size_add(size_mul(dilation[s], kernel[s] - 1), 1), size = x.size(2 + i);
-    expect(reach <= size, "a kernel reaching over ", reach, " does not fit a padded input of size ",
-           size, " on spatial axis ", i);
+    const int64_t reach = size_add(size_mul(dilation[s], kernel[s] - 1), 1);
+    const Dim size = dims_of(x)[s + 2];
+    expect(lies_within(0, reach, size), "a kernel reaching over ", reach,
+           " does not fit a padded input of size ", said(size), " on spatial axis ", i);
   }
   Tensor seen = make_value(windows(node_of(x), kernel, stride, dilation), x);
-  std::vector<int64_t> s = seen.shape();
-  std::vector<int64_t> left = {s[0], groups, w[1], 1}, right = {groups, w[0] / groups, w[1]};
+  const std::vector<Dim> s = dims_of(seen);
+  std::vector<Dim> left = {s[0], groups, w[1], 1};
+  std::vector<int64_t> right = {groups, w[0] / groups, w[1]};
   left.insert(left.end(), s.begin() + 2, s.end());
   right.insert(right.end(), kernel.begin(), kernel.end());
   std::vector<int64_t> order = {0, 1, 3};
   for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + i);
   order.push_back(2);
   for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
-  Tensor a = seen.reshape(left).permute(order), b = weight.reshape(right);
+  Tensor a = reshaped(seen, left).permute(order), b = weight.reshape(right);
   for (int64_t i = 0; i < spatial; ++i) b = b.unsqueeze(2);
   DType wide = accumulator(x.dtype());
   std::vector<int64_t> over;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "ir/flat.h"
 #include "ir/storage.h"
 #include "tensor/handles.h"
 
@@ -63,7 +64,7 @@ UOp param_under(UOp chain) {
 
 Ref placeholder(const Tensor& base) {
   const Shape& s = shape_of(base);
-  int64_t ints[] = {0, s.count(), 0};
+  int64_t ints[] = {0, count_with_room(s), 0};
   Ref param = tensor_graph::make(Op::Param, base.dtype(), std::initializer_list<Ref>{},
                                  Arg::of(intern_arg(ints)));
   return fit(param, s.dims);
@@ -290,7 +291,8 @@ PendingList::~PendingList() {
 Ref fit(const Ref& flat, std::span<const Dim> dims) {
   std::vector<Dim> most;
   std::vector<prim::Extent> bounds;
-  for (const Dim& d : dims) most.push_back(d.size), bounds.push_back({0, d});
+  for (int64_t size : room_for(dims)) most.emplace_back(size);
+  for (const Dim& d : dims) bounds.push_back({0, d});
   return prim::shrink(prim::reshape(flat, most), bounds);
 }
 
@@ -491,7 +493,7 @@ void give_storage(const Tensor& t, bool keep) {
   Ref old = node_of(impl);
   if (UOp base = prim::base_of(old)) base->arg.storage->left.fetch_add(1);
   std::vector<Dim> dims = old->shape->dims;
-  Ref memory = fit(prim::buffer(impl.device, impl.dtype, old->shape->count()), dims);
+  Ref memory = fit(prim::buffer(impl.device, impl.dtype, count_with_room(*old->shape)), dims);
   impl.value = keep && old->shape->count() ? fit(prim::assign(memory, old), dims) : memory;
   set_own(impl, true);
   note_pending(impl);

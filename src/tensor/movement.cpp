@@ -456,17 +456,19 @@ std::vector<Tensor> Tensor::unbind(int64_t dim, Loc where) const {
 Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const {
   ViewCall call("unfold", where);
   if (this->dim() == 0) return unsqueeze(0).unfold(0, size, step).squeeze(0);
-  int64_t axis = to_axis(dim, this->dim()),
-          length = numeric(dims_of(*this)[static_cast<size_t>(axis)]);
+  int64_t axis = to_axis(dim, this->dim());
+  const Dim length = dims_of(*this)[static_cast<size_t>(axis)];
   expect(size > 0 && step > 0, "needs a size and a step > 0, got ", size, " and ", step);
-  expect(size <= length, "windows of size ", size, " do not fit axis ", axis, " of size ", length);
+  expect(lies_within(0, size, length), "windows of size ", size, " do not fit axis ", axis,
+         " of size ", said(length));
   Ref chain = window_axis(chain_of(*this), axis, size, step, 1);
   std::vector<int64_t> order = range_of(this->dim() + 1), strides = strides_of(*this);
   order.erase(order.begin() + axis + 1);
   order.push_back(axis + 1);
   if (!strides.empty()) {
     strides.push_back(strides[static_cast<size_t>(axis)]);
-    if (step <= length - size) strides[static_cast<size_t>(axis)] *= step;  // there is a second one
+    if (step <= least(length) - size)
+      strides[static_cast<size_t>(axis)] *= step;  // there is a second one
   }
   return make_view(*this, prim::permute(chain, order), strides);
 }

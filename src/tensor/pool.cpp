@@ -29,16 +29,20 @@ Windows pool_windows(const Tensor& x, const Ints& kernel, const Ints& stride, co
   w.before = per_axis(padding, spatial, "padding", 0);
   for (int64_t i = 0; i < spatial; ++i) {
     auto s = static_cast<size_t>(i);
-    int64_t size = x.size(i + 2), pad = w.before[s];
+    const Dim size = dims_of(x)[s + 2];
+    const int64_t pad = w.before[s];
     int64_t reach = size_add(size_mul(w.dilation[s], w.kernel[s] - 1), 1);
     expect(pad <= w.kernel[s] / 2, "padding ", pad, " must be at most half the kernel ",
            w.kernel[s]);
-    int64_t padded = size_add(size, 2 * pad), room = padded - reach;
-    expect(room >= 0, "a window of ", reach, " does not fit a padded input of ", padded,
-           " on spatial axis ", i);
+    const Dim padded = size + Dim(2 * pad);
+    expect(lies_within(0, reach, padded), "a window of ", reach, " does not fit a padded input of ",
+           said(padded), " on spatial axis ", i);
+    w.after.push_back(pad);
+    if (!ceil_mode) continue;
+    const int64_t length = numeric(size), room = padded.size - reach;
     int64_t count = room / w.stride[s] + 1;
-    if (ceil_mode && room % w.stride[s] && size_mul(count, w.stride[s]) < size + pad) ++count;
-    w.after.push_back(std::max((count - 1) * w.stride[s] + reach - size - pad, pad));
+    if (room % w.stride[s] && size_mul(count, w.stride[s]) < length + pad) ++count;
+    w.after.back() = std::max((count - 1) * w.stride[s] + reach - length - pad, pad);
   }
   return w;
 }

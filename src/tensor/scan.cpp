@@ -17,7 +17,7 @@ namespace {
 using prim::Extent;
 
 // x with `before` and `after` identities around its last axis.
-Ref extended(const Ref& x, int64_t before, int64_t after, const Ref& identity) {
+Ref extended(const Ref& x, const Dim& before, const Dim& after, const Ref& identity) {
   std::vector<Extent> amounts = nothing(x->shape->dims.size());
   amounts.back() = {before, after};
   Ref inside = prim::full(x->shape->dims, prim::constant(DType::boolean, int64_t{1}));
@@ -26,7 +26,7 @@ Ref extended(const Ref& x, int64_t before, int64_t after, const Ref& identity) {
   return zero || out == x ? out : prim::where(prim::pad(inside, amounts), out, identity);
 }
 
-Ref last_axis_cut(const Ref& x, int64_t begin, int64_t end) {
+Ref last_axis_cut(const Ref& x, const Dim& begin, const Dim& end) {
   std::vector<Extent> bounds = whole(x->shape->dims);
   bounds.back() = {begin, end};
   return prim::shrink(x, bounds);
@@ -99,25 +99,24 @@ Blocks pairs_of_pairs(Op op, const Ref& x, const Ref& identity) {
 constexpr int64_t kDirect = 32, kLarge = 1 << 16;
 
 Ref scan(Op op, const Ref& x, const Ref& identity) {
-  int64_t n = x->shape->dims.back().size;
-  if (n <= kDirect) return scan_block(op, x, identity);
-  int64_t width = n > kLarge ? 4 : 16, count = ceil_div(n, width);
+  const Dim n = x->shape->dims.back();
+  if (n.size <= kDirect) return scan_block(op, x, identity);
+  const bool many = n.size > kLarge;
+  const Dim width = many ? 4 : 16, count = (n + width - 1) / width;
   Ref even = extended(x, 0, count * width - n, identity);
-  even = prim::reshape(even, with_last(x->shape->dims, {Dim(count), Dim(width)}));
-  Blocks blocks = n > kLarge ? pairs_of_pairs(op, even, identity) : wide_blocks(op, even, identity);
+  even = prim::reshape(even, with_last(x->shape->dims, {count, width}));
+  Blocks blocks = many ? pairs_of_pairs(op, even, identity) : wide_blocks(op, even, identity);
   // Behind an identity, the scanned totals are what lies before each block. Totals and results are
   // stored by blocks: otherwise elements repeat the work of their block.
   Ref shifted = extended(last_axis_cut(blocks.totals, 0, count - 1), 1, 0, identity);
   Ref before = scan(op, prim::contiguous(shifted), identity);
   Ref joined = prim::contiguous(blocks.elements(before));
-  return last_axis_cut(prim::reshape(joined, with_last(x->shape->dims, {Dim(count * width)})), 0,
-                       n);
+  return last_axis_cut(prim::reshape(joined, with_last(x->shape->dims, {count * width})), 0, n);
 }
 
 Tensor scanned(Op op, const Tensor& t, int64_t dim, const Number& identity) {
   if (t.numel() == 0 || t.dim() == 0) return t.clone();
   int64_t axis = to_axis(dim, t.dim());
-  numeric_shape(t);
   Ref x = node_of(t.movedim(axis, -1));
   return make_value(scan(op, x, constant(t.dtype(), identity)), t).movedim(-1, axis).clone();
 }
