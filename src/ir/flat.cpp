@@ -155,8 +155,7 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
           stack.push_back({n->src(i), names_place(n, i, place), {}});
       continue;
     }
-    const uint32_t written = stand != n ? number[stand] : write(n, place) + 1;
-    numbers[n] = written;
+    numbers[n] = stand != n ? number[stand] : write(n, place) + 1;
   }
   src.clear();
   for (UOp root : all) src.push_back(number[root] - 1);

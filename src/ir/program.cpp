@@ -56,7 +56,8 @@ TileProduct tile_product_of(UOp body) {
     for (Node* r : closed_ranges(UOp(end)))
       if (is_worker(range_role(UOp(r))) && (!last || nest_order(last) < nest_order(UOp(r))))
         last = UOp(r);
-    if (!last || (p.lane && p.lane != last) || (end->sources[0]->ranges & slot_bit(last))) return {};
+    if (!last || (p.lane && p.lane != last) || (end->sources[0]->ranges & slot_bit(last)))
+      return {};
     p.lane = last;
     for (UOp r : {p.i, p.j})
       if (!std::ranges::count(closed_ranges(UOp(end)), r.get())) return {};
@@ -122,8 +123,7 @@ std::span<Node* const> closed_ranges(UOp n) {
 }
 
 UOp row_range(UOp stage) {
-  const bool counted =
-      stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
+  const bool counted = stage->is(Op::Stage) && stage->nsrc == 3 && stage->src(1) == stage->src(2);
   return counted ? stage->src(2) : UOp();
 }
 
@@ -150,8 +150,7 @@ void add_loops(UOp n, std::vector<UOp>& nest) {
 UOp misplaced_in(std::span<const UOp> nest) {
   for (UOp r : nest)
     for (UOp other : nest)
-      if ((r->src(0)->ranges & slot_bit(other)) && nest_order(other) >= nest_order(r))
-        return r;
+      if ((r->src(0)->ranges & slot_bit(other)) && nest_order(other) >= nest_order(r)) return r;
   return {};
 }
 

@@ -282,9 +282,9 @@ bool gated_from(UOp u, uint32_t gate) {
   return u->nsrc == gate || (u->nsrc == gate + 1 && u->src(gate)->dtype == DType::boolean);
 }
 
-constexpr OpSet kStatements{Op::Load,    Op::Reduce,  Op::Store,    Op::Fetch, Op::End,
-                            Op::Barrier, Op::Shuffle, Op::Fragment, Op::Wait,  Op::Box,
-                            Op::Arrive,  Op::Await};
+constexpr OpSet kStatements{Op::Load, Op::Reduce,  Op::Store,   Op::Fetch,
+                            Op::End,  Op::Barrier, Op::Shuffle, Op::Fragment,
+                            Op::Wait, Op::Box,     Op::Arrive,  Op::Await};
 
 bool is_statement(const Node* n) {
   if (n->op == Op::Range) return !is_tile_range(n);
@@ -463,8 +463,8 @@ void verify_target(UOp linear, const Target& target, const char* pass) {
     buffers += u->is(Op::Param);
   }
   if (buffers > target.max_buffers)
-    violated(linear, "program", pass, text(buffers, " buffers, the target takes ",
-                                           target.max_buffers));
+    violated(linear, "program", pass,
+             text(buffers, " buffers, the target takes ", target.max_buffers));
 }
 
 void verify_text(UOp root, const char* pass) {

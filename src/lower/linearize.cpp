@@ -17,7 +17,7 @@ namespace mote {
 namespace {
 
 struct Scope {
-  UOp range;                     // empty: the whole program
+  UOp range;  // empty: the whole program
   Scope* parent = nullptr;
   int depth = 0;
   struct Item {
@@ -25,8 +25,8 @@ struct Scope {
     Scope* scope = nullptr;
   };
   std::vector<Item> items;
-  std::vector<UOp> stores;       // after everything else: loads of the same place come first
-  Scope* chain = nullptr;        // the next output loop
+  std::vector<UOp> stores;  // after everything else: loads of the same place come first
+  Scope* chain = nullptr;   // the next output loop
 };
 
 // Reduces and writes to local memory over the same loops in the same place share one nest; choices
@@ -147,7 +147,9 @@ class Linearizer {
       UOp extent = substitute(r->src(0), map);  // of loops outside, which have theirs by now
       map.emplace_back(r, make(Op::Range, r->dtype, {extent}, Arg::of(intern_arg(ints))));
     }
-    std::pair<UOp, UOp> whole[] = {{n, renamed(n, map)}};
+    std::pair<UOp, UOp> whole[] = {
+        {n, renamed(n, map)}
+    };
     return substitute(body_, whole);
   }
 
@@ -414,8 +416,10 @@ class Linearizer {
     Scope* outside = home(g.outside);
     std::vector<Sum> sums;
     for (UOp m : g.members)
-      if (m->is(Op::End)) place_write(g, m, outside);
-      else sums.push_back(place_sum(g, m, outside));
+      if (m->is(Op::End))
+        place_write(g, m, outside);
+      else
+        sums.push_back(place_sum(g, m, outside));
     link(g, outside);
     for (const Sum& s : sums) finish(g, s, outside);
   }
@@ -452,8 +456,7 @@ class Linearizer {
     for (size_t i = g.loops.size(); i-- > 1;)
       by_slot_[range_slot(g.loops[i - 1])]->items.push_back(
           {UOp(), by_slot_[range_slot(g.loops[i])]});
-    if (!g.loops.empty())
-      outside->items.push_back({UOp(), by_slot_[range_slot(g.loops.front())]});
+    if (!g.loops.empty()) outside->items.push_back({UOp(), by_slot_[range_slot(g.loops.front())]});
   }
 
   static std::vector<UOp> tile_of(UOp value, UOp first) {
@@ -492,8 +495,10 @@ class Linearizer {
 
   void place_write(const Group& g, UOp end, Scope* outside) {
     UOp write = mapped(end->src(0));
-    if (g.loops.empty()) outside->items.push_back({write, nullptr});
-    else by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
+    if (g.loops.empty())
+      outside->items.push_back({write, nullptr});
+    else
+      by_slot_[range_slot(g.loops.back())]->stores.push_back(write);
     std::vector<UOp> src{write};
     for (Node* r : end->src().subspan(1)) src.push_back(mapped(UOp(r)));
     made_[end.get()] = make(Op::End, DType::none, src);
@@ -525,15 +530,19 @@ class Linearizer {
       Scope* scope;
       size_t next;
     };
-    std::vector<At> stack{{root, 0}};
+    std::vector<At> stack{
+        {root, 0}
+    };
     while (!stack.empty()) {
       At& at = stack.back();
       Scope* s = at.scope;
       if (at.next == 0 && s->range) out.push_back(s->range);
       size_t i = at.next++;
       if (i < s->items.size()) {
-        if (s->items[i].scope) stack.push_back({s->items[i].scope, 0});
-        else out.push_back(s->items[i].statement);
+        if (s->items[i].scope)
+          stack.push_back({s->items[i].scope, 0});
+        else
+          out.push_back(s->items[i].statement);
         continue;
       }
       if (i == s->items.size() && s->chain) {

@@ -71,9 +71,8 @@ namespace {
 
 // Sums and products are right in 32 bits if their result is, whatever they are made of.
 bool may_wrap_below(UOp n) {
-  return n->dtype == DType::index &&
-         (OpSet{Op::Add, Op::Mul, Op::Neg, Op::Where}.has(n->op) ||
-          (n->is(Op::Shl) && is_const(n->src(1))));
+  return n->dtype == DType::index && (OpSet{Op::Add, Op::Mul, Op::Neg, Op::Where}.has(n->op) ||
+                                      (n->is(Op::Shl) && is_const(n->src(1))));
 }
 
 // All positions are below the size of their memory where they are used, so only indices that

@@ -51,14 +51,15 @@ static bool parse_slots(std::string_view word, bool may_add, std::vector<int>* o
 }
 
 static bool parse_action(std::string_view line, Action* a) {
-  const auto kind = std::ranges::find(action_rows, take_word(line), [](const ActionRow& r) {
-    return std::string_view(r.text);
-  });
+  const auto kind = std::ranges::find(action_rows, take_word(line),
+                                      [](const ActionRow& r) { return std::string_view(r.text); });
   if (kind == std::end(action_rows)) return false;
   a->kind = static_cast<Action::Kind>(kind - action_rows);
   const std::string_view slot = take_word(line);
-  if (kind->has(OrSum) && slot == "sum") a->slot = Action::kSum;
-  else if (!read_number(slot, a->slot) || a->slot < 0) return false;
+  if (kind->has(OrSum) && slot == "sum")
+    a->slot = Action::kSum;
+  else if (!read_number(slot, a->slot) || a->slot < 0)
+    return false;
   if (kind->has(kAmount) && !read_number(take_word(line), a->amount)) return false;
   if (kind->has(InnerRole) && !parse_role(take_word(line), &a->role)) return false;
   std::string_view word = take_word(line);
@@ -302,8 +303,10 @@ UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refus
   UOp inside = exact || ends ? UOp() : is_const(n) ? lt(value, n) : lies_below(value, n);
   std::vector<UOp> both;
   // A loop that is run once is none.
-  if (outer_size->is_const(1)) value = inner;
-  else both.push_back(outer);
+  if (outer_size->is_const(1))
+    value = inner;
+  else
+    both.push_back(outer);
   if (outer_size->is_const(1) && !exact) inside = is_const(n) ? lt(inner, n) : lies_below(inner, n);
   both.push_back(inner);
   return simplify(RangeChange(r, value, both, inside).run(body));
@@ -354,8 +357,8 @@ UOp apply_merge(UOp body, const Action& action, const Ranges& ranges, std::strin
       return refuse(refused, "a sum is to be made in its order");
   }
   UOp merged = range(range_slot(a), simplify(a->src(0) * b->src(0)), range_role(a));
-  UOp next = simplify(
-      RangeChange({a, b}, {merged / b->src(0), merged % b->src(0)}, {merged}).run(body));
+  UOp next =
+      simplify(RangeChange({a, b}, {merged / b->src(0), merged % b->src(0)}, {merged}).run(body));
   if (divisions(next) > divisions(body)) return refuse(refused, "positions would need division");
   return next;
 }
@@ -457,7 +460,9 @@ UOp apply_skip(UOp body, const Action& a, const Ranges& ranges, std::string* ref
     if (inside || is_tile(range_role(g)))
       return refuse(refused, text("the gate depends on range ", range_slot(g)));
   }
-  std::pair<UOp, UOp> map[] = {{reduce, fold_where_open(reduce, r)}};
+  std::pair<UOp, UOp> map[] = {
+      {reduce, fold_where_open(reduce, r)}
+  };
   return simplify(substitute(body, map));
 }
 
@@ -471,7 +476,9 @@ UOp apply_divide(UOp body, const Action& a, const Ranges& ranges, std::string* r
   if (!fold) return {};
   UOp divided = divide_after_sum(fold, r);
   if (!divided) return refuse(refused, "no sum of products with a row divided by its sum");
-  std::pair<UOp, UOp> map[] = {{fold, divided}};
+  std::pair<UOp, UOp> map[] = {
+      {fold, divided}
+  };
   return simplify(substitute(body, map));
 }
 

@@ -5,10 +5,10 @@
 
 namespace mote {
 
-// A kernel is a set of nests: its outputs, every Stage and every Reduce, each in the loops of others
-// up to the innermost that it depends on. A nest takes the time of what it does most of, and shows
-// a part of the rest: its instructions, and lines of memory that come from beyond each cache. What
-// the loops inside some depth touch stays in a cache that has room for all of it.
+// A kernel is a set of nests: its outputs, every Stage and every Reduce, each in the loops of
+// others up to the innermost that it depends on. A nest takes the time of what it does most of, and
+// shows a part of the rest: its instructions, and lines of memory that come from beyond each cache.
+// What the loops inside some depth touch stays in a cache that has room for all of it.
 struct Spent {
   double total = 0;  // these in units of one vector operation; of one worker
   double compute = 0, near = 0, far = 0, memory = 0;

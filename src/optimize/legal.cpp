@@ -265,7 +265,7 @@ constexpr Law laws[] = {
     {"workers meet in a loop that some leave earlier",        meets_in_divergent        },
     {"workers fold tiles or accumulated sums together",       folds_tiles_together      },
     {"workers fold what is stored where they read",           groups_in_place           },
-    {"no box of this is sent ahead",  sends_other_boxes},
+    {"no box of this is sent ahead",                          sends_other_boxes         },
     {"it is no product of two tiles",                         multiplies_other_tiles    },
     {"a stage is filled ahead for rounds that are not known", fills_unknown_rounds      },
     {"a stage is filled ahead with what may change",          fills_what_changes        },

@@ -8,6 +8,7 @@
 
 #include "algebra/algebra.h"
 #include "base/flags.h"
+#include "base/number.h"
 #include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/blocks.h"
@@ -74,7 +75,7 @@ class Chooser : Sketch {
         if (!(way.trial.*row.propose)(n)) continue;
         way.cost = cost(way.trial.body, one).total;
         if (flag(Flag::DEBUG) >= 4)
-          std::fprintf(stderr, "%s: %.4g  %s\n", row.name, way.cost,
+          std::fprintf(stderr, "%s: %s  %s\n", row.name, general_text(way.cost, 4).c_str(),
                        to_string(way.trial.actions).c_str());
         near = way.cost < enough;
         found.push_back(std::move(way));

@@ -43,7 +43,7 @@ struct Sketch {
   void find_nests();  // every stage with loops of its own
   void look_at(int nest) { focus = nest, look(); }
   bool act(const Action& a);       // and look; false: refused
-  bool act_all(std::span<const Action> list);  // without splits; the target runs the last one's body
+  bool act_all(std::span<const Action> list);  // no splits; the target runs what comes of it
   void take(const Sketch& trial);  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);

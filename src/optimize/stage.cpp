@@ -73,8 +73,8 @@ Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
 struct Axis {
   std::vector<UOp> ranges;
   int64_t size = 0;
-  UOp at;            // where on the axis a reader looks
-  UOp rest;          // of joined ranges: the read is at rest + step * at
+  UOp at;    // where on the axis a reader looks
+  UOp rest;  // of joined ranges: the read is at rest + step * at
   int64_t step = 1;
   bool joined() const { return ranges.size() > 1; }
 };
@@ -88,10 +88,14 @@ std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* re
     const int slot = item < 0 ? ~item : item;
     UOp r = ranges.find(slot);
     std::string why;
-    if (!r) why = text("no range of slot ", slot);
-    else if (std::ranges::count(seen, r)) why = text("slot ", slot, " twice");
-    else if (most_positions(r) == 0) why = "a size that is not constant";
-    else if (item < 0 && axes.empty()) why = "nothing to join it with";
+    if (!r)
+      why = text("no range of slot ", slot);
+    else if (std::ranges::count(seen, r))
+      why = text("slot ", slot, " twice");
+    else if (most_positions(r) == 0)
+      why = "a size that is not constant";
+    else if (item < 0 && axes.empty())
+      why = "nothing to join it with";
     if (!why.empty()) return refuse(refused, why), std::vector<Axis>();
     seen.push_back(r);
     if (item >= 0) axes.push_back({{}, most_positions(r), r, {}, 1});
@@ -181,7 +185,9 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
   UOp runs = truth(true);
   for (const auto& [r, copy] : copies) runs = runs & runs_where(r);
   auto filled = [&](UOp of) {
-    std::pair<UOp, UOp> map[] = {{staged.read, moved}};
+    std::pair<UOp, UOp> map[] = {
+        {staged.read, moved}
+    };
     if (joined) of = substitute(of, map);
     return simplify(substitute(gated_reads(of, runs, 0), copies));
   };
@@ -190,7 +196,9 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
   if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
   src[1] = place;
   UOp stage = make(Op::Stage, value->dtype, src, stage_arg(Space::Local, size));
-  std::pair<UOp, UOp> map[] = {{value, make(Op::Index, value->dtype, {stage, position})}};
+  std::pair<UOp, UOp> map[] = {
+      {value, make(Op::Index, value->dtype, {stage, position})}
+  };
   return simplify(substitute(body, map));
 }
 
@@ -262,8 +270,10 @@ void add_stages(int slot, UOp value, std::vector<Action>& out) {
   std::vector<UOp> loops;
   std::vector<int> tiles;
   for (UOp r : open_ranges(value)) {
-    if (is_tile(range_role(r))) tiles.push_back(range_slot(r));
-    else if (is_plain(r)) loops.push_back(r);
+    if (is_tile(range_role(r)))
+      tiles.push_back(range_slot(r));
+    else if (is_plain(r))
+      loops.push_back(r);
   }
   std::ranges::stable_sort(loops, {}, [](UOp r) { return range_role(r) == Role::Reduce; });
   if (loops.size() > kMost) loops.erase(loops.begin(), loops.end() - kMost);

@@ -219,15 +219,12 @@ class Expander {
     }
     auto f = std::ranges::find(forms_[u], open, &Form::open);
     ensure(f != forms_[u].end(), "render: no such form of ", name(u->op));
-    const std::vector<Value>& from =
-        lanes == 1 || is_vector(open) ? f->values : splats(*f, lanes);
+    const std::vector<Value>& from = lanes == 1 || is_vector(open) ? f->values : splats(*f, lanes);
     const auto k = static_cast<size_t>(tiles_.rank(open, at));
     ensure(k < from.size(), "render: ", name(u->op), " is used before it is computed");
     return from[k];
   }
-  Value whole_value(UOp u, const Point& at, int lanes) {
-    return value(u, ~TileSet{0}, at, lanes);
-  }
+  Value whole_value(UOp u, const Point& at, int lanes) { return value(u, ~TileSet{0}, at, lanes); }
 
   Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) {
     return arithmetic_.alu(op, dtype, src, exact);
@@ -403,10 +400,13 @@ class Expander {
       const Value even = whole_value(u->src(1), at, a.lanes);
       ++at[static_cast<size_t>(axis)];
       const Value odd = whole_value(u->src(1), at, a.lanes);
-      writer_.store(there, picked(even, odd, [&](int l) {
-                      const int element = v * a.lanes + l;
-                      return element % 2 * a.lanes + element / 2;
-                    }), gate);
+      writer_.store(there,
+                    picked(even, odd,
+                           [&](int l) {
+                             const int element = v * a.lanes + l;
+                             return element % 2 * a.lanes + element / 2;
+                           }),
+                    gate);
     });
   }
 
@@ -550,8 +550,10 @@ class Expander {
       if (!is_loop(end->src(i))) continue;
       ensure(!open_.empty() && open_.back() == end->src(i), "render: loops close in another order");
       open_.pop_back();
-      if (is_branch(end->src(i))) writer_.close_if();
-      else writer_.close_loop();
+      if (is_branch(end->src(i)))
+        writer_.close_if();
+      else
+        writer_.close_loop();
     }
   }
 

@@ -46,9 +46,8 @@ class Assembler {
     if (u->is(Op::Fragment)) return fragment(u);
     if (OpSet{Op::Box, Op::Arrive, Op::Await}.has(u->op)) return counted(u);
     if (u->is(Op::Wait))
-      return void(out_.push_back({.kind = Instruction::Wait,
-                                  .size = u->ints(1),
-                                  .products = u->ints().size() > 2}));
+      return void(out_.push_back(
+          {.kind = Instruction::Wait, .size = u->ints(1), .products = u->ints().size() > 2}));
     ensure(has(u->op, Alu) || u->is(Op::Shuffle), "interp: ", name(u->op), " is no statement");
     Instruction in{.kind = u->is(Op::Shuffle) ? Instruction::Shuffle : Instruction::Compute,
                    .op = u->op,

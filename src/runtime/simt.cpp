@@ -25,7 +25,8 @@ class Simt : public Device {
     std::vector<std::string> vars;
     for (UOp v : p.vars) vars.push_back(v->arg.object->str);
     return std::make_unique<SimtCode>(SimtKernel{assemble(parse(text), p.name, vars), p.grid,
-                                                 p.block, target_.warp, target_.fragments, target_.box});
+                                                 p.block, target_.warp, target_.fragments,
+                                                 target_.box});
   }
 
   Token submit(LaunchList list, std::span<const Token> after) override {
@@ -82,7 +83,7 @@ Fragment wgmma_bf16() {
              .factor = DType::bf16,
              .sum = DType::f32};
   f.c = {
-      {{0, 2},  {0, 4}, {1, 0}, {2, 0}, {4, 0}, {16, 0}, {32, 0}},
+      {{0, 2},  {0, 4},  {1, 0},  {2, 0}, {4, 0}, {16, 0}, {32, 0}},
       {{0, 1}, {8, 0}, {0, 8}}
   };
   f.a_staged = f.b_staged = f.pending = true;

@@ -16,8 +16,8 @@ using Words = std::vector<std::vector<int32_t>>;
 std::string run(UOp linear, const Program& p, Words& memory, const Target& target) {
   std::vector<void*> buffers;
   for (auto& m : memory) buffers.push_back(m.data());
-  SimtKernel kernel{assemble(linear, p.name, {}), p.grid, p.block, target.warp, target.fragments,
-                    target.box};
+  SimtKernel kernel{
+      assemble(linear, p.name, {}), p.grid, p.block, target.warp, target.fragments, target.box};
   try {
     run_blocks(kernel, buffers, {});
   } catch (const Error& e) { return e.what(); }
@@ -72,8 +72,8 @@ UOp bf16_tiles() {
   "split 0 8 loop; split 1 8 loop; split 2 8 reduce; local 3; local 4; global 0; global 1; " \
   "stage 1 3 5; " staged "; stage 2 5 4; " staged
 
-#define BOXES                                                                                      \
-  "split 0 8 loop; split 1 8 loop; split 2 8 reduce; local 3; local 4; global 0; global 1; "       \
+#define BOXES                                                                                \
+  "split 0 8 loop; split 1 8 loop; split 2 8 reduce; local 3; local 4; global 0; global 1; " \
   "stage 1 3 5; box 6 2; stage 2 5 4; box 8 2"
 
 #define PENDING(a, b)                                                                             \
@@ -267,9 +267,10 @@ TEST_CASE("simt: the choice of loops uses what a target has") {
   auto chosen = [](UOp body, const char* name) {
     return to_string(choose_actions(body, device(name).target()).actions);
   };
-  CHECK(chosen(bf16_tiles(), "SIMT") ==
-        "split 0 64 loop; split 1 16 loop; split 2 16 reduce; fragment 3 128 4 5; stage 1 3 5; "
-        "copy 7; deep 7 3; share 7 6; stage 2 5 4; copy 9; deep 9 3; share 9 6; global 1; global 0");
+  CHECK(
+      chosen(bf16_tiles(), "SIMT") ==
+      "split 0 64 loop; split 1 16 loop; split 2 16 reduce; fragment 3 128 4 5; stage 1 3 5; "
+      "copy 7; deep 7 3; share 7 6; stage 2 5 4; copy 9; deep 9 3; share 9 6; global 1; global 0");
   const std::string plain = chosen(bf16_tiles(), "SIMT_SMALL");
   CHECK(has(plain, "deep"));
   CHECK(!has(plain, "copy"));

@@ -34,7 +34,7 @@ struct Read {
 
 // Two kernels over the arguments of one and a last one, the memory of the parts.
 struct TwoKernels {
-  UOp parts, whole;  // empty: it stays one
+  UOp parts, whole;   // empty: it stays one
   int64_t count = 0;  // of the partial sums
   DType dtype = DType::none;
 };
@@ -96,9 +96,8 @@ class PartialSums {
   // It can be told how they go through memory.
   bool goes_evenly() const {
     return !reads_.empty() && std::ranges::all_of(reads_, [](const Read& read) {
-      return std::ranges::all_of(open_ranges(read.position), [&](UOp r) {
-        return stride_of(read.position, r).has_value();
-      });
+      return std::ranges::all_of(open_ranges(read.position),
+                                 [&](UOp r) { return stride_of(read.position, r).has_value(); });
     });
   }
 
@@ -108,9 +107,8 @@ class PartialSums {
 
   // The outputs that r counts are made of memory of their own, and not of every few bytes of it.
   bool parts(const Read& read, UOp r) const {
-    return std::ranges::any_of(over_, [&](UOp k) {
-      return step(read, k) > 0 && step(read, k) < step(read, r);
-    });
+    return std::ranges::any_of(
+        over_, [&](UOp k) { return step(read, k) > 0 && step(read, k) < step(read, r); });
   }
 
   // Threads that share out r read little that others read too.
@@ -146,9 +144,8 @@ class PartialSums {
   // Some of what is read is used for several outputs.
   bool reuses() const {
     return std::ranges::any_of(reads_, [&](const Read& read) {
-      return std::ranges::any_of(outputs_, [&](UOp r) {
-        return !(read.position->ranges & r->ranges);
-      });
+      return std::ranges::any_of(outputs_,
+                                 [&](UOp r) { return !(read.position->ranges & r->ranges); });
     });
   }
 
@@ -218,10 +215,10 @@ class PartialSums {
     const UOp many = parts_of_size();
     const UOp part = new_range(many, Role::Loop), again = new_range(many, Role::Reduce);
     const auto op = static_cast<Op>(sum_->ints(0));
-    auto at = [&](UOp of_part) {
-      return make(Op::Index, sum_->dtype, {memory, place(of_part)});
+    auto at = [&](UOp of_part) { return make(Op::Index, sum_->dtype, {memory, place(of_part)}); };
+    const std::pair<UOp, UOp> folded[] = {
+        {sum_, reduce_over(op, at(again), {&again, 1})}
     };
-    const std::pair<UOp, UOp> folded[] = {{sum_, reduce_over(op, at(again), {&again, 1})}};
     const UOp value = summed(position_in(part));  // and then over other loops
     const UOp sum = reduce_over(op, value, over_);
     std::vector<UOp> end{make(Op::Store, DType::none, {at(part), sum}), part};
