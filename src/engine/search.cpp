@@ -103,7 +103,7 @@ class KernelSearch {
   Clock::time_point begin_ = Clock::now();
   std::vector<State> states_;  // the best first
   std::unordered_set<uint64_t> seen_;
-  State heuristic_;
+  State first_;
   int64_t tried_ = 0;
 
   bool out_of_time() const { return seconds_since(begin_) > limits_.seconds; }
@@ -117,14 +117,14 @@ class KernelSearch {
     std::vector<std::vector<Action>> others;
     for (Tuned& way : proposals(body_, device_.target(), kProposals))
       others.push_back(std::move(way.actions));
-    heuristic_.actions = std::move(others[0]);
-    heuristic_.kernel = compile_kernel(flat_, heuristic_.actions, device_);
-    ensure(heuristic_.kernel != nullptr, "[search] the heuristic's own list is refused");
-    measure(heuristic_);
-    seen_.insert(text_hash(*heuristic_.kernel));
-    keep(heuristic_);
+    first_.actions = std::move(others[0]);
+    first_.kernel = compile_kernel(flat_, first_.actions, device_);
+    ensure(first_.kernel != nullptr, "[search] the chosen list is refused");
+    measure(first_);
+    seen_.insert(text_hash(*first_.kernel));
+    keep(first_);
     others.erase(others.begin());
-    if (heuristic_.kernel->estimate.ops < kSlowStart) others.emplace_back();
+    if (first_.kernel->estimate.ops < kSlowStart) others.emplace_back();
     try_all(others);
   }
 
@@ -168,7 +168,7 @@ class KernelSearch {
       measure(s);
       keep(std::move(s));
     }
-    progress_.show(*states_[0].kernel, heuristic_.seconds, states_[0].seconds, false);
+    progress_.show(*states_[0].kernel, first_.seconds, states_[0].seconds, false);
   }
 
   // Empty where nothing is left of the list, or the machine has no room for it.
@@ -221,11 +221,11 @@ class KernelSearch {
     if (states_.size() > most) states_.resize(most);
   }
 
-  // The best ones and the heuristic's in turn, by medians.
+  // The best ones and the first choice in turn, by medians.
   Found winner() {
-    std::vector<State> finals{heuristic_};
+    std::vector<State> finals{first_};
     for (const State& s : states_)
-      if (finals.size() < 4 && s.kernel != heuristic_.kernel) finals.push_back(s);
+      if (finals.size() < 4 && s.kernel != first_.kernel) finals.push_back(s);
     std::vector<std::vector<double>> samples(finals.size());
     for (int round = 0; round < 9; ++round)
       for (size_t i = 0; i < finals.size(); ++i)
@@ -237,14 +237,14 @@ class KernelSearch {
     const double before = finals[0].seconds;
     std::ranges::stable_sort(finals, {}, &State::seconds);
     for (const State& s : finals) {
-      const bool own = s.kernel == heuristic_.kernel;
+      const bool own = s.kernel == first_.kernel;
       if (!own && (s.seconds > kClearly * before || !is_right(s))) continue;
       const double after = own ? before : s.seconds;
       progress_.show(*s.kernel, before, after, true);
       return {to_string(s.actions), before * 1e3, after * 1e3};
     }
-    progress_.show(*heuristic_.kernel, before, before, true);
-    return {to_string(heuristic_.actions), before * 1e3, before * 1e3};
+    progress_.show(*first_.kernel, before, before, true);
+    return {to_string(first_.actions), before * 1e3, before * 1e3};
   }
 
   std::vector<HostArray> wanted_;  // what plain loops give

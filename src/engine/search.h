@@ -1,10 +1,10 @@
 // Searching one kernel: a beam of action lists, measured on the device.
 //
-// Starts from the heuristic's list and from the bare kernel. The best list not yet expanded is
+// Starts from all that is proposed and from the bare kernel. The best list not yet expanded is
 // changed in every way there is: another size of a cut, or of two; an action less; one more legal
 // action at its end (optimize/moves.h). What compiles to new text is measured, hopeless ones only
 // once. The `width` best are kept until all of them are expanded or the time is up. The best then
-// runs in turn with the heuristic's, has to win clearly, and has to give what plain loops give.
+// runs in turn with the first choice, has to win clearly, and has to give what plain loops give.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// One sensible choice of loops: merge what is contiguous, vector lanes where memory is, a register
-// tile where loads are reused, threads outside.
+// Ways to choose the loops of a kernel, and the choice between them: what is contiguous is merged,
+// then every nest gets the cheapest of the ways that rows of a table propose, then threads.
 #include <algorithm>
 #include <bit>
 #include <cmath>

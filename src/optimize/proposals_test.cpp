@@ -39,7 +39,7 @@ double executed(const Program& p) {
 }  // namespace
 
 TEST_SUITE("actions") {
-  TEST_CASE("the heuristic gives every nest lanes, and a long sum several accumulators") {
+  TEST_CASE("every nest gets lanes, and a long sum several accumulators") {
     Arena arena;
     ArenaScope scope(arena);
     Target target;
