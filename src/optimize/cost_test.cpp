@@ -42,13 +42,13 @@ TEST_SUITE("actions") {
     const char* tile = "split 0 6 upcast; split 1 16 vector; split 1 4 upcast";
     CHECK(share(product, "split 1 16 vector") < 0.5);
     CHECK(share(product, tile, "split 1 16 vector") < 0.5);
-    CHECK(share(product, "split 0 16 vector", "split 1 16 vector") > 4);  // lanes lie apart
+    CHECK(share(product, "split 0 16 vector", "split 1 16 vector") > 2);  // lanes lie apart
     // More sums than there are registers.
     CHECK(share(product, "split 0 16 upcast; split 1 16 vector; split 1 4 upcast", tile) > 1.3);
     // What no cache holds is read again for every few rows.
     const UOp large = matmul_body(2048, 2048, 2048);
     const char* blocked =
-        "split 0 6 upcast; split 1 16 vector; split 1 4 upcast; split 2 256 reduce; accumulate 2; "
+        "split 0 6 upcast; split 1 16 vector; split 1 4 upcast; split 2 128 reduce; accumulate 2; "
         "order 2 1 0; stage 2 6 5 4";
     CHECK(share(large, blocked, tile) < 0.8);
     CHECK(share(product, blocked, tile) > 0.9);
