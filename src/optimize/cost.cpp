@@ -93,6 +93,8 @@ class Model {
     extent_[slot] = static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
     if (r->src(0)->is(Op::Where)) extent_[slot] *= kOpen;
     const Role role = range_role(r);
+    if (is_worker(role)) workers_ |= slot_bit(r);
+    if (role == Role::Fragment) return;  // lanes share out what it has
     if (role == Role::Vector)
       vectors_ |= slot_bit(r);
     else if (is_tile(role))
