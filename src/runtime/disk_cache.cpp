@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/integers.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "runtime/temporary_file.h"
@@ -81,6 +82,12 @@ bool make_dirs(const std::string& dir) {
     if (made) chmod(part.c_str(), 0700);  // whatever the umask
     if (at == dir.npos) return true;
   }
+}
+
+// Files take whole blocks. Small ones count as what they take, so that there are never too many.
+int64_t room_on_disk(int64_t bytes) {
+  constexpr int64_t kBlock = 4096;
+  return round_up(bytes, kBlock);
 }
 
 Digest checksum_of(std::span<const uint8_t> value) { return sha256(value.data(), value.size()); }
@@ -253,7 +260,7 @@ std::string DiskCache::write_file(const std::string& name, std::span<const uint8
 }
 
 void DiskCache::put(std::string_view key_material, std::span<const uint8_t> value) {
-  const int64_t bytes = static_cast<int64_t>(sizeof(Header) + value.size());
+  const int64_t bytes = room_on_disk(static_cast<int64_t>(sizeof(Header) + value.size()));
   if (!usable() || bytes > max_bytes_ / 2) return;
   Header header;
   header.key = sha256(key_material.data(), key_material.size());
@@ -311,7 +318,7 @@ std::vector<DiskCache::Entry> DiskCache::list_entries() {
       remove_if_abandoned(dirfd(folder), item->d_name);
     } else if (name.size() == 64 || name.ends_with(".corrupt")) {
       entries.push_back(
-          {name, info.st_size, info.st_mtim.tv_sec * 1000000000ll + info.st_mtim.tv_nsec});
+          {name, room_on_disk(info.st_size), info.st_mtim.tv_sec * 1000000000ll + info.st_mtim.tv_nsec});
     }
   }
   closedir(folder);
