@@ -340,7 +340,7 @@ void run_in_blocks(size_t step) {
   }
 }
 
-TEST_CASE("ops: some cases in blocks of workers") { run_in_blocks(2); }
+TEST_CASE("ops: some cases in blocks of workers") { run_in_blocks(2 * test::stride_of_cases()); }
 
 TEST_SUITE_BEGIN("soak");
 
