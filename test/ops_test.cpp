@@ -257,7 +257,13 @@ TEST_CASE("goldens: at least 800 cases, each named once, each with a row in the 
   MESSAGE(goldens().header);
 }
 
-TEST_CASE("ops: CPU agrees with PyTorch") { run_all("CPU"); }
+TEST_CASE("ops: CPU agrees with PyTorch") {
+  std::vector<const GoldenCase*> cases = chosen_cases();
+  const int64_t step = std::min<int64_t>(3, test::stride_of_cases());  // sanitized: a third
+  int64_t place = 0;
+  std::erase_if(cases, [&](auto&) { return place++ % step != 0; });
+  run_all("CPU", cases);
+}
 
 TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") {
   run_all("INTERP");

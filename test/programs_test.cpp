@@ -351,7 +351,7 @@ TEST_CASE("many random programs with checks" * doctest::test_suite("soak")) {
 }
 
 TEST_CASE("random programs give what the reference interpreter gives") {
-  run_programs(1, test::scaled<int64_t>(700), 240, usual);
+  run_programs(1, test::scaled<int64_t>(500), 240, usual);
 }
 
 TEST_CASE("random programs on a late device and as interpreted kernels") {
@@ -359,7 +359,7 @@ TEST_CASE("random programs on a late device and as interpreted kernels") {
 }
 
 TEST_CASE("random programs in blocks of workers") {
-  run_programs(900'000, test::scaled<int64_t>(80), 120, in_blocks);
+  run_programs(900'000, test::scaled<int64_t>(50), 120, in_blocks);
 }
 
 TEST_CASE("many random programs in blocks of workers" * doctest::test_suite("soak")) {
@@ -367,7 +367,7 @@ TEST_CASE("many random programs in blocks of workers" * doctest::test_suite("soa
 }
 
 TEST_CASE("random programs with random legal actions") {
-  run_programs(700'000, test::scaled<int64_t>(140), 240, drawn);
+  run_programs(700'000, test::scaled<int64_t>(100), 240, drawn);
 }
 
 TEST_CASE("random programs give the bits of the reference interpreter with STRICT=1") {
