@@ -111,12 +111,10 @@ class Chooser : Sketch {
     return {body, std::move(actions)};
   }
 
-  bool contraction(int n) {
-    static constexpr ContractionTaste kTastes[] = {
-        {}, {.gather = true}, {.masks = true}, {.view = 1}, {.whole = true}, {.other_right = true},
-    };
-    return tile_contraction(*this, kTastes[n]);
-  }
+  static constexpr ContractionTaste kTastes[] = {
+      {}, {.gather = true}, {.masks = true}, {.view = 1}, {.whole = true}, {.other_right = true},
+  };
+  bool contraction(int n) { return tile_contraction(*this, kTastes[n]); }
   bool squares(int) { return transpose_squares(); }
   bool memory_order(int) { return fold_as_memory_lies(); }
   bool sweep(int) {
