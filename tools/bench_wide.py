@@ -149,6 +149,7 @@ OWN = {
     "batch_norm": batch_norm,
     "resize": resize,
     "grad": lambda y, targets, g=None: list(torch.autograd.grad(y, targets, g)),
+    "matmul_f16": lambda a, b: (a.float() @ b.float()).half(),
     "matmul_each": lambda xs, w: [x @ w for x in xs],
     "einsum": lambda equation, operands: torch.einsum(equation, *operands),
     "every": lambda x, step: x[..., ::step].contiguous(),
@@ -157,11 +158,14 @@ OWN = {
     "tril": torch.tril,
     "max": lambda x, dim: list(torch.max(x, dim)),
     "sort": lambda x, dim=-1, descending=0: torch.sort(x, dim, bool(descending))[0],
+    "argsort": lambda x, dim=-1: torch.argsort(x, dim, stable=True),  # as ours
     "topk": lambda x, k, dim=-1: torch.topk(x, k, dim)[0],
     "kthvalue": lambda x, k, dim=-1: torch.kthvalue(x, k, dim)[0],
     "median": lambda x, dim: torch.median(x, dim)[0],
     "cummax": lambda x, dim: torch.cummax(x, dim)[0],
     "sum": torch.sum,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
     "norm": lambda x, p=2, dim=None: torch.norm(x, p, dim),
     "layer_norm": lambda x, shape, *wb: functional.layer_norm(
         x, shape if isinstance(shape, list) else [shape], *wb),
@@ -338,10 +342,20 @@ class Child:
         return f"{took * 1e3 / int(count)} {used * 1e3 / int(count)}"
 
 
+def blas_is_fast():
+    with open("/proc/self/maps") as maps:
+        text = maps.read()
+    return any(name in text for name in ("openblas", "libmkl", "libblis"))
+
+
 def main():
+    torch.ones(2, 2) @ torch.ones(2, 2)
+    if not blas_is_fast():
+        sys.exit("PyTorch uses the reference BLAS; package libopenblas0-pthread has a fast one")
     torch.set_num_threads(int(sys.argv[1]))
     child = Child(sys.argv[2])
     print("ready", flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # from here on, lines are answers
     for line in sys.stdin:
         word, rest = line.strip().split(" ", 1)
         try:

@@ -13,19 +13,20 @@ namespace mote {
 namespace {
 
 constexpr Option options[] = {
-    {"json", "", "print JSON"},
-    {"check", "", "exit with 1 where a bar is missed"},
-    {"row", "NAME", "measure one row in this process", "host"},
-    {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
-    {"threads", "N", "threads of both sides (1)", "cpu|wide"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas",
+    {"json",                                                               "",                                  "print JSON"},
+    {                "check",                                                                  "", "exit with 1 where a bar is missed"            },
+    {            "row",                                   "NAME",                                                                "measure one row in this process",             "host"},
+    {       "tinygrad",                 "CHECKOUT",                                              "also run tinygrad's MNIST step on its NULL device",             "host"},
+    {        "threads",                                         "N",                                                                  "threads of both sides (1)",             "cpu|wide"},
+    {           "only", "TEXT",                                                                                                "rows with this in their names, or one of several parted by commas",
      "cpu|wide"},
-    {"seconds", "X", "about how long all rows take together (cpu: 120, wide: 400)", "cpu|wide"},
-    {"search", "X", "first search the loops of each kernel for at most so many seconds", "cpu"},
-    {"seed", "N", "draws the sizes of a third of the rows (1)", "wide"},
-    {"limit", "X", "stop our side of a row after so many seconds (30)", "wide"},
-    {"results", "FILE", "keep results there; rows that it has are not measured again", "wide"},
-    {"processor-time", "", "not the clock's: for one thread on a machine with other work", "wide"}};
+    {                                                                                                                   "seconds",       "X",                                "about how long all rows take together (cpu: 120, wide: 400)",             "cpu|wide"},
+    {         "search", "X",                               "first search the loops of each kernel for at most so many seconds",             "cpu"},
+    {           "seed",                        "N",                                                     "draws the sizes of a third of the rows (1)",             "wide"},
+    {          "limit",                 "X",                                              "stop our side of a row after so many seconds (30)",             "wide"},
+    {        "results",       "FILE",                                    "keep results there; rows that it has are not measured again",             "wide"},
+    { "processor-time",      "",                                   "not the clock's: for one thread on a machine with other work",             "wide"}
+};
 
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
@@ -54,6 +55,7 @@ constexpr char more[] =
     "A run that was interrupted is continued by the next one.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|wide", "host time and CPU kernels, against their bars", options, run_bench, more};
+    "bench", "host|cpu|wide", "host time and CPU kernels, against their bars",
+    options, run_bench,       more};
 
 }  // namespace mote

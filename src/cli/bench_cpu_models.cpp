@@ -105,7 +105,8 @@ std::shared_ptr<TorchChild> start_torch(MnistTraining& training) {
   } remove{path};
   training.write(path);
   return std::make_shared<TorchChild>(
-      "bench_torch.py", std::vector<std::string>{path, std::to_string(kBatch), std::to_string(thread_count())});
+      "bench_torch.py",
+      std::vector<std::string>{path, std::to_string(kBatch), std::to_string(thread_count())});
 }
 
 double torch_step(TorchChild& torch) {

@@ -35,8 +35,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Settings {
   int threads;
-  double seconds;      // to measure a row
-  double limit;        // for our side of one
+  double seconds;       // to measure a row
+  double limit;         // for our side of one
   bool processor_time;  // instead of the clock's
 };
 
@@ -71,9 +71,9 @@ class Torch {
     const std::string answer = child_->ask("time " + std::to_string(times));
     const size_t space = answer.find(' ');
     double ms = 0;
-    const bool read = space != answer.npos && read_number(processor_time ? answer.substr(space + 1)
-                                                                         : answer.substr(0, space),
-                                                          ms);
+    const bool read =
+        space != answer.npos &&
+        read_number(processor_time ? answer.substr(space + 1) : answer.substr(0, space), ms);
     check(read, "PyTorch answers: ", answer);
     return ms;
   }
@@ -84,84 +84,16 @@ class Torch {
   std::optional<TorchChild> child_;
 };
 
-// ---- comparing
-
-struct Moments {
-  double sum = 0, squares = 0, count = 0;
-  void add(double v) { sum += v, squares += v * v, count += 1; }
-  double mean() const { return sum / count; }
-  double spread() const { return std::sqrt(std::max(0.0, squares / count - mean() * mean())); }
-};
-
-// Values drawn at random agree where mean and spread do.
-template <class T>
-std::string compare_moments(const std::vector<T>& got, const std::vector<T>& wanted) {
-  Moments a, b;
-  for (const T v : got) a.add(static_cast<double>(v));
-  for (const T v : wanted) b.add(static_cast<double>(v));
-  const double allowed = 10 * b.spread() / std::sqrt(b.count) + 1e-6;
-  if (std::fabs(a.mean() - b.mean()) <= 2 * allowed && std::fabs(a.spread() - b.spread()) <= 2 * allowed)
-    return "";
-  return text("mean ", a.mean(), " and spread ", a.spread(), ", wanted ", b.mean(), " and ", b.spread());
-}
-
-// Differences count against the size of the value, or the mean size where it is smaller.
-template <class T>
-std::string compare_values(const std::vector<T>& got, const std::vector<T>& wanted, double tolerance) {
-  double mean = 0;
-  for (const T w : wanted) mean += std::isfinite(static_cast<double>(w)) ? std::fabs(static_cast<double>(w)) : 0;
-  mean /= static_cast<double>(std::max<size_t>(1, wanted.size()));
-  double worst = 0;
-  size_t where = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const double g = static_cast<double>(got[i]), w = static_cast<double>(wanted[i]);
-    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
-    const double error = std::fabs(g - w) / std::max(std::fabs(w), mean);
-    if (error <= worst) continue;
-    where = i, worst = std::isnan(error) ? INFINITY : error;
-  }
-  if (worst <= tolerance) return "";
-  return text("element ", where, " of ", wanted.size(), " is ", static_cast<double>(got[where]), ", wanted ",
-              static_cast<double>(wanted[where]), ": off by ", worst, " of it");
-}
-
-template <class T>
-std::string compare_one(std::ifstream& file, size_t count, const Tensor& got, const Script& program) {
-  std::vector<T> wanted(count);
-  file.read(reinterpret_cast<char*>(wanted.data()), static_cast<std::streamsize>(count * sizeof(T)));
-  check(bool(file), "PyTorch's results are cut short");
-  const std::vector<T> values = got.to_vector<T>();
-  if (values.size() != count) return text(values.size(), " elements, wanted ", count);
-  if (program.is_random()) return compare_moments(values, wanted);
-  const bool narrow = got.dtype() == DType::f16 || got.dtype() == DType::bf16;
-  const double otherwise = !std::is_floating_point_v<T> ? 0 : narrow ? 2e-2 : 1e-3;
-  return compare_values(values, wanted, program.tolerance(otherwise));
-}
-
-std::string compare(const std::string& path, const std::vector<Tensor>& got, const Script& program) {
-  std::ifstream file(path, std::ios::binary);
-  int64_t head[2];
-  size_t i = 0;
-  for (; file.read(reinterpret_cast<char*>(head), sizeof head); ++i) {
-    if (i >= got.size()) return "PyTorch has more results";
-    const size_t count = static_cast<size_t>(head[1]);
-    std::string wrong = head[0] ? compare_one<float>(file, count, got[i], program)
-                                : compare_one<int64_t>(file, count, got[i], program);
-    if (!wrong.empty()) return text("result ", i, ": ", wrong);
-  }
-  return i == got.size() ? "" : "PyTorch has fewer results";
-}
-
 // ---- our side
 
 struct Ours {
-  std::shared_ptr<Script> program;
+  std::shared_ptr<Script> script;
   std::function<std::vector<Tensor>()> call;
   std::vector<Tensor> results;
 
-  explicit Ours(const Row& row) : program(std::make_shared<Script>(row.program)) {
-    program->prepare();
-    auto f = [p = program] { return p->run(); };
+  explicit Ours(const Row& row) : script(std::make_shared<Script>(row.program)) {
+    script->prepare();
+    auto f = [s = script] { return s->run(); };
     auto compiled = std::make_shared<Jit<decltype(f)>>(jit(f));
     call = [compiled] { return (*compiled)(); };
   }
@@ -183,10 +115,12 @@ struct Ours {
 // starts again, where it continues behind this row.
 class Watch {
  public:
-  Watch(double limit, std::function<void()> at_end) : thread_([this, limit, at_end] {
-      std::unique_lock lock(mutex_);
-      if (!over_.wait_for(lock, std::chrono::duration<double>(limit), [&] { return done_; })) at_end();
-    }) {}
+  Watch(double limit, std::function<void()> at_end)
+      : thread_([this, limit, at_end] {
+          std::unique_lock lock(mutex_);
+          if (!over_.wait_for(lock, std::chrono::duration<double>(limit), [&] { return done_; }))
+            at_end();
+        }) {}
   ~Watch() {
     {
       std::scoped_lock lock(mutex_);
@@ -226,7 +160,9 @@ double median(std::vector<double>& samples) {
   return samples[samples.size() / 2];
 }
 // So many runs take a millisecond.
-int times_for(double ms) { return std::max(1, static_cast<int>(std::ceil(1 / std::max(ms, 1e-3)))); }
+int times_for(double ms) {
+  return std::max(1, static_cast<int>(std::ceil(1 / std::max(ms, 1e-3))));
+}
 
 constexpr size_t kFewest = 3, kMost = 31;
 
@@ -251,19 +187,20 @@ Figures run_row(const Row& row, Torch& torch, const Settings& set, Results& resu
   f.row = row;
   try {
     torch.start(row);
-    Watch watch(set.limit, [&] {
+    auto give_up = [&] {
       f.peer_ms = torch.milliseconds(1, set.processor_time);
       f.ms = set.limit * 1e3, f.over = true;
       results.add(f);
       start_again();
-    });
+    };
     Ours ours(row);
-    for (int i = 0; i < 3; ++i) ours.run();  // called, captured, replayed
-    f.wrong = compare(torch.results_path(), ours.results, *ours.program);
+    for (int i = 0; i < 3; ++i) {  // called, captured, replayed
+      Watch watch(set.limit, give_up);
+      ours.run();
+    }
+    f.wrong = compare_results(torch.results_path(), ours.results, *ours.script);
     measure(torch, ours, set, f);
-  } catch (const std::exception& error) {
-    f.wrong = error.what();
-  }
+  } catch (const std::exception& error) { f.wrong = error.what(); }
   return f;
 }
 

@@ -23,7 +23,7 @@ struct Row {
   bool drawn = false;  // its sizes depend on the seed
 };
 // The rows of a table, choices made: {a|b|c} is one of these, {2..9} a number from 2 to 9,
-// {n:...} also names it, {n} is that again and {=n*2+1} is computed from named ones.
+// {n:...} also names it, {let n:...} only names it, {n} is that again and {=n*2+1} is computed from named ones.
 std::vector<Row> read_rows(std::string_view table, const std::string& file, uint64_t seed);
 
 // ---- programs (bench_wide_script.cpp)
@@ -34,8 +34,8 @@ std::vector<Row> read_rows(std::string_view table, const std::string& file, uint
 struct Expr {
   enum Kind : uint8_t { Number, Text, Name, List, Call } kind = Number;
   mote::Number number = {};
-  std::string text = {};                 // of a text; a name; what is called
-  std::vector<Expr> args = {};           // of a call, of a list
+  std::string text = {};                   // of a text; a name; what is called
+  std::vector<Expr> args = {};             // of a call, of a list
   std::vector<std::string> keywords = {};  // of a call's last args
 };
 struct Statement {
@@ -122,6 +122,12 @@ class Script {
 int64_t integer_value(std::string_view expression,
                       const std::map<std::string, int64_t, std::less<>>& names);
 Expr parse_expression(std::string_view text);
+
+// ---- comparing (bench_wide_compare.cpp)
+
+// What is wrong with our results, or "". In the file are PyTorch's: for each 1 and the count and
+// f32 values, or 0 and the count and i64 values.
+std::string compare_results(const std::string& file, const std::vector<Tensor>& got, const Script&);
 
 // ---- results (bench_wide_results.cpp)
 

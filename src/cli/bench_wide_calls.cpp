@@ -35,7 +35,9 @@ void add_elementwise(Functions& f) {
   f["lerp"] = [](const Args& a) { return a.tensor(0).lerp(a.tensor(1), a.operand(2)); };
   f["where"] = [](const Args& a) { return a.tensor(1).where(a.tensor(0), a.operand(2)); };
   f["addcmul"] = [](const Args& a) { return a.tensor(0).addcmul(a.tensor(1), a.tensor(2)); };
-  f["masked_fill"] = [](const Args& a) { return a.tensor(0).masked_fill(a.tensor(1), a.operand(2)); };
+  f["masked_fill"] = [](const Args& a) {
+    return a.tensor(0).masked_fill(a.tensor(1), a.operand(2));
+  };
   f["gelu"] = [](const Args& a) {
     return a.tensor(0).gelu(a.text(1, "approximate", "none") == "tanh" ? "tanh" : "none");
   };
@@ -55,7 +57,8 @@ Function reduction(Reduce f) {
 }
 Function reduction(ReduceTo f) {
   return [f](const Args& a) {
-    return (a.tensor(0).*f)(a.ints(1, "dim", {}), a.flag(2, "keepdim"), DType::none, Loc::current());
+    return (a.tensor(0).*f)(a.ints(1, "dim", {}), a.flag(2, "keepdim"), DType::none,
+                            Loc::current());
   };
 }
 
@@ -73,7 +76,9 @@ void add_reductions(Functions& f) {
   f["norm"] = [](const Args& a) {
     return a.tensor(0).norm(a.number(1, "p", 2), a.ints(2, "dim", {}));
   };
-  f["count_nonzero"] = [](const Args& a) { return a.tensor(0).count_nonzero(a.ints(1, "dim", {})); };
+  f["count_nonzero"] = [](const Args& a) {
+    return a.tensor(0).count_nonzero(a.ints(1, "dim", {}));
+  };
   f["argmax"] = [](const Args& a) {
     return a.count() > 1 ? a.tensor(0).argmax(a.integer(1, "dim")) : a.tensor(0).argmax();
   };
@@ -154,7 +159,9 @@ void add_movement(Functions& f) {
     return a.tensor(0)(Ellipsis, Slice(None, None, a.integer(1, "step")));
   };
   f["tril"] = [](const Args& a) { return a.tensor(0).tril(); };
-  f["pixel_shuffle"] = [](const Args& a) { return a.tensor(0).pixel_shuffle(a.integer(1, "factor")); };
+  f["pixel_shuffle"] = [](const Args& a) {
+    return a.tensor(0).pixel_shuffle(a.integer(1, "factor"));
+  };
   f["unfold"] = [](const Args& a) {  // along one axis
     return a.tensor(0)
         .unfold(a.integer(1, "dim"), a.integer(2, "size"), a.integer(3, "step"))

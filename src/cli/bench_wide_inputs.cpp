@@ -44,7 +44,8 @@ Tensor make_one(const Args& args, const std::vector<int64_t>& shape, uint32_t se
 std::vector<float> uniform_values(int64_t count, uint32_t seed, float spread, float middle) {
   std::vector<float> out(static_cast<size_t>(count));
   for (size_t i = 0; i < out.size(); ++i) {
-    const float unit = static_cast<float>(mixed(static_cast<uint32_t>(i), seed) >> 8) * 0x1p-23f - 1;
+    const float unit =
+        static_cast<float>(mixed(static_cast<uint32_t>(i), seed) >> 8) * 0x1p-23f - 1;
     out[i] = middle + spread * unit;
   }
   return out;

@@ -32,6 +32,7 @@ Tensor convolve_transposed(const Tensor& x, const Tensor& w, const ConvTranspose
 
 void add_products(Functions& f) {
   f["matmul"] = [](const Args& a) { return a.tensor(0).matmul(a.tensor(1)); };
+  f["matmul_f16"] = f["matmul"];  // which PyTorch does by f32
   f["matmul_each"] = [](const Args& a) {
     std::vector<Tensor> out;
     for (const Tensor& x : a.tensors(0)) out.push_back(x.matmul(a.tensor(1)));
@@ -78,13 +79,17 @@ void add_windows(Functions& f) {
         a.ints(1, "kernel_size", {}),
         {.stride = a.ints(2, "stride", {}), .padding = a.ints(3, "padding", 0)});
   };
-  f["max_pool1d"] = [](const Args& a) { return a.tensor(0).max_pool1d(a.ints(1, "kernel_size", {})); };
+  f["max_pool1d"] = [](const Args& a) {
+    return a.tensor(0).max_pool1d(a.ints(1, "kernel_size", {}));
+  };
   f["avg_pool2d"] = [](const Args& a) {
     return a.tensor(0).avg_pool2d(
         a.ints(1, "kernel_size", {}),
         {.stride = a.ints(2, "stride", {}), .padding = a.ints(3, "padding", 0)});
   };
-  f["avg_pool3d"] = [](const Args& a) { return a.tensor(0).avg_pool3d(a.ints(1, "kernel_size", {})); };
+  f["avg_pool3d"] = [](const Args& a) {
+    return a.tensor(0).avg_pool3d(a.ints(1, "kernel_size", {}));
+  };
   f["adaptive_avg_pool2d"] = [](const Args& a) {
     return a.tensor(0).adaptive_avg_pool2d(a.ints(1, "output_size", {}));
   };
@@ -112,8 +117,9 @@ void add_norms(Functions& f) {
   f["instance_norm"] = [](const Args& a) { return a.tensor(0).instance_norm(); };
   f["batch_norm"] = [](const Args& a) {  // batch_norm(x, mean, var, weight, bias, training)
     const bool training = a.flag(5, "training");
-    return a.tensor(0).batch_norm(training ? Tensor() : a.tensor(1), training ? Tensor() : a.tensor(2),
-                                  a.tensor(3), a.tensor(4), {.training = training});
+    return a.tensor(0).batch_norm(training ? Tensor() : a.tensor(1),
+                                  training ? Tensor() : a.tensor(2), a.tensor(3), a.tensor(4),
+                                  {.training = training});
   };
   f["attention"] = [](const Args& a) {
     return a.tensor(0).scaled_dot_product_attention(
@@ -165,8 +171,10 @@ void add_recurrent(Functions& f) {
     std::vector<Tensor> out;
     for (const Tensor& x : a.tensor(0).unbind(0)) {
       Tensor y = x.linear(a.tensor(1), a.tensor(3));
-      if (!out.empty()) y = y + out.back().linear(a.tensor(2), a.tensor(4));
-      else y = y + a.tensor(4);
+      if (!out.empty())
+        y = y + out.back().linear(a.tensor(2), a.tensor(4));
+      else
+        y = y + a.tensor(4);
       out.push_back(y.tanh());
     }
     return stack(out, 0);

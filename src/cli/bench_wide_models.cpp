@@ -46,7 +46,9 @@ Net make(Module module, bool training, Forward forward, Loss loss) {
   Net net;
   net.parameters = named_parameters(*m);
   net.forward = [m, forward](const Tensors& in) { return forward(*m, in); };
-  net.phases = {{parameters(*m), [m, loss](const Tensors& in) { return loss(*m, in); }}};
+  net.phases = {
+      {parameters(*m), [m, loss](const Tensors& in) { return loss(*m, in); }}
+  };
   return net;
 }
 
@@ -76,8 +78,7 @@ Net bert(bool training) {
   };
   models::BertConfig base{.layers = 12, .heads = 12, .features = 768, .hidden = 3072, .dropout = 0};
   return make(
-      models::Bert(base), training,
-      [=](auto& m, const Tensors& in) { return m.encode(batch(in)); },
+      models::Bert(base), training, [=](auto& m, const Tensors& in) { return m.encode(batch(in)); },
       [=](auto& m, const Tensors& in) { return m.loss(batch(in)); });
 }
 
@@ -92,22 +93,19 @@ Net dcgan(bool training) {
     Tensor y = m->discriminator(images);
     return y.binary_cross_entropy_with_logits(y.full_like(wanted));
   };
-  net.phases = {{parameters(m->discriminator),
-                 [=](const Tensors& in) {
-                   return judge(in[1], 1) + judge(m->generator(in[0]).detach(), 0);
-                 }},
-                {parameters(m->generator),
-                 [=](const Tensors& in) { return judge(m->generator(in[0]), 1); }}};
+  net.phases = {
+      {parameters(m->discriminator),
+       [=](const Tensors& in) { return judge(in[1], 1) + judge(m->generator(in[0]).detach(), 0); }   },
+      {parameters(m->generator),     [=](const Tensors& in) { return judge(m->generator(in[0]), 1); }}
+  };
   return net;
 }
 
 Net gpt2(bool training) {
-  return classifier(models::Gpt({.layers = 12,
-                                 .heads = 12,
-                                 .features = 768,
-                                 .context = 1024,
-                                 .vocabulary = 50257}),
-                    training);
+  return classifier(
+      models::Gpt(
+          {.layers = 12, .heads = 12, .features = 768, .context = 1024, .vocabulary = 50257}),
+      training);
 }
 
 struct Entry {
@@ -115,25 +113,26 @@ struct Entry {
   Net (*make)(bool training);
 };
 constexpr Entry entries[] = {
-    {"mlp", [](bool t) { return classifier(Mlp(), t); }},
-    {"mnist", [](bool t) { return classifier(models::MnistNet(), t); }},
-    {"resnet18", [](bool t) { return classifier(models::resnet18(), t); }},
-    {"resnet50", [](bool t) { return classifier(models::resnet50(), t); }},
-    {"mobilenetv2", [](bool t) { return classifier(MobileNetV2(), t); }},
-    {"vit_tiny", [](bool t) { return classifier(Vit(), t); }},
-    {"lstm", [](bool t) { return classifier(LstmText(), t); }},
-    {"gpt2", gpt2},
-    {"gpt_small", [](bool t) { return classifier(models::Gpt(), t); }},
-    {"unet", unet},
-    {"bert", bert},
-    {"dcgan", dcgan},
+    {"mlp",         [](bool t) { return classifier(Mlp(), t); }             },
+    {"mnist",       [](bool t) { return classifier(models::MnistNet(), t); }},
+    {"resnet18",    [](bool t) { return classifier(models::resnet18(), t); }},
+    {"resnet50",    [](bool t) { return classifier(models::resnet50(), t); }},
+    {"mobilenetv2", [](bool t) { return classifier(MobileNetV2(), t); }     },
+    {"vit_tiny",    [](bool t) { return classifier(Vit(), t); }             },
+    {"lstm",        [](bool t) { return classifier(LstmText(), t); }        },
+    {"gpt2",        gpt2                                                    },
+    {"gpt_small",   [](bool t) { return classifier(models::Gpt(), t); }     },
+    {"unet",        unet                                                    },
+    {"bert",        bert                                                    },
+    {"dcgan",       dcgan                                                   },
 };
 
 std::shared_ptr<optim::Optimizer> optimizer(const std::string& name, std::vector<Tensor> all) {
   if (name == "adam") return std::make_shared<optim::Adam>(std::move(all));
   if (name == "adamw") return std::make_shared<optim::AdamW>(std::move(all));
   check(name == "sgd", "[bench] there is no optimizer ", name);
-  return std::make_shared<optim::SGD>(std::move(all), optim::SGDOptions{.lr = 1e-3, .momentum = 0.9});
+  return std::make_shared<optim::SGD>(std::move(all),
+                                      optim::SGDOptions{.lr = 1e-3, .momentum = 0.9});
 }
 
 }  // namespace

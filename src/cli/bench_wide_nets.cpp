@@ -12,8 +12,15 @@ MobileNetV2::MobileNetV2() {
   struct Stage {
     int64_t widen, out, count, stride;
   };
-  constexpr Stage stages[] = {{1, 16, 1, 1},  {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                              {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  constexpr Stage stages[] = {
+      {1, 16,  1, 1},
+      {6, 24,  2, 2},
+      {6, 32,  3, 2},
+      {6, 64,  4, 2},
+      {6, 96,  3, 1},
+      {6, 160, 3, 2},
+      {6, 320, 1, 1}
+  };
   int64_t in = 32;
   for (const Stage& s : stages)
     for (int64_t i = 0; i < s.count; ++i) {
@@ -43,7 +50,8 @@ Tensor Vit::Block::operator()(const Tensor& x) const {
   return y + fc2(fc1(norm2(y)).gelu());
 }
 
-Vit::Vit() : patch(3, kVitFeatures, 16, {.stride = 16}), norm(kVitFeatures), head(kVitFeatures, 1000) {
+Vit::Vit()
+    : patch(3, kVitFeatures, 16, {.stride = 16}), norm(kVitFeatures), head(kVitFeatures, 1000) {
   const int64_t n = kVitFeatures;
   cls_token = nn::parameter(zeros({1, 1, n}));
   positions = nn::parameter(zeros({1, 197, n}));

@@ -32,8 +32,8 @@ struct Summary {
   double mean() const { return measured ? std::exp(logs / static_cast<double>(measured)) : 0; }
   std::string text() const {
     std::string out = mote::text(rows, " rows: geometric mean ", fixed_text(mean(), 3),
-                                 " with ratios capped at 2; below 0.5: ", least, ", below 0.8: ", low,
-                                 ", below 1.0: ", below);
+                                 " with ratios capped at 2; below 0.5: ", least,
+                                 ", below 0.8: ", low, ", below 1.0: ", below);
     if (failed > 0) out += mote::text(", FAILED: ", failed);
     return out;
   }
@@ -69,7 +69,9 @@ Results::Results(const std::string& path, int threads)
   }
 }
 
-std::string Results::key(const Row& row) const { return text(before_, row.name, '\t', row.program); }
+std::string Results::key(const Row& row) const {
+  return text(before_, row.name, '\t', row.program);
+}
 
 const Figures* Results::find(const Row& row) const {
   auto it = found_.find(key(row));
@@ -78,7 +80,8 @@ const Figures* Results::find(const Row& row) const {
 
 void Results::add(const Figures& f) {
   std::string wrong = f.wrong;
-  std::ranges::replace_if(wrong, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::ranges::replace_if(
+      wrong, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   std::ofstream file(path_, std::ios::app);
   file << key(f.row) << '\t' << shortest_text(f.peer_ms) << '\t' << shortest_text(f.ms) << '\t'
        << (f.over ? "over" : "") << '\t' << wrong << '\n';
@@ -90,11 +93,12 @@ void Results::remove() { std::remove(path_.c_str()); }
 // ---- output
 
 void print_line(const Figures& f) {
-  std::printf("%-28s %11s %11s %8s  %s%s%s\n", f.row.name.c_str(),
-              number_or_dash(f.peer_ms, 4).c_str(), number_or_dash(f.ms, 4).c_str(),
-              number_or_dash(f.ratio(), 3).c_str(), f.wrong.empty() ? "" : "FAILED: ",
-              f.wrong.empty() ? (f.over ? "stopped" : "") : f.wrong.c_str(),
-              f.row.drawn ? text(f.wrong.empty() && !f.over ? "" : " ", f.row.program).c_str() : "");
+  std::printf(
+      "%-28s %11s %11s %8s  %s%s%s\n", f.row.name.c_str(), number_or_dash(f.peer_ms, 4).c_str(),
+      number_or_dash(f.ms, 4).c_str(), number_or_dash(f.ratio(), 3).c_str(),
+      f.wrong.empty() ? "" : "FAILED: ",
+      f.wrong.empty() ? (f.over ? "stopped" : "") : f.wrong.c_str(),
+      f.row.drawn ? text(f.wrong.empty() && !f.over ? "" : " ", f.row.program).c_str() : "");
   std::fflush(stdout);
 }
 
@@ -104,7 +108,13 @@ void print_json(const std::vector<Figures>& all) {
     JsonWriter json;
     json.begin('{').key("name").value(f.row.name).key("class").value(f.row.kind);
     json.key("program").value(f.row.program).key("peer_ms").value(f.peer_ms).key("ms").value(f.ms);
-    json.key("ratio").value(f.ratio()).key("stopped").value(f.over).key("wrong").value(f.wrong).end();
+    json.key("ratio")
+        .value(f.ratio())
+        .key("stopped")
+        .value(f.over)
+        .key("wrong")
+        .value(f.wrong)
+        .end();
     std::printf("  %s%s\n", json.text().c_str(), &f == &all.back() ? "" : ",");
   }
   std::printf("]\n");
@@ -113,8 +123,8 @@ void print_json(const std::vector<Figures>& all) {
 void print_summary(const std::vector<Figures>& all, FILE* to) {
   std::map<std::string, Summary> by_kind;
   for (const Figures& f : all) by_kind[f.row.kind].add(f);
-  std::fprintf(to, "\n%-28s %5s %6s %6s %6s %6s %6s\n", "class", "rows", "mean", "<0.5", "<0.8", "<1",
-               "failed");
+  std::fprintf(to, "\n%-28s %5s %6s %6s %6s %6s %6s\n", "class", "rows", "mean", "<0.5", "<0.8",
+               "<1", "failed");
   for (const auto& [kind, s] : by_kind)
     std::fprintf(to, "%-28s %5zu %6s %6zu %6zu %6zu %6zu\n", kind.c_str(), s.rows,
                  fixed_text(s.mean(), 2).c_str(), s.least, s.low, s.below, s.failed);

@@ -10,7 +10,8 @@ namespace {
 // A row's own numbers: they change neither with the rows around it nor with their number.
 class Draw {
  public:
-  Draw(std::string_view name, uint64_t seed) : state_(name_seed(name) ^ (seed * 0x9e3779b97f4a7c15u)) {}
+  Draw(std::string_view name, uint64_t seed)
+      : state_(name_seed(name) ^ (seed * 0x9e3779b97f4a7c15u)) {}
   uint64_t below(uint64_t n) {
     state_ += 0x9e3779b97f4a7c15u;
     uint64_t x = state_;
@@ -44,6 +45,8 @@ using Sizes = std::map<std::string, int64_t, std::less<>>;
 // What stands between braces.
 std::string chosen(std::string_view what, Draw& draw, Sizes& named) {
   if (what.starts_with('=')) return std::to_string(integer_value(what.substr(1), named));
+  const bool hidden = what.starts_with("let ");
+  if (hidden) what.remove_prefix(4);
   if (auto it = named.find(what); it != named.end()) return std::to_string(it->second);
   std::string_view name;
   if (const size_t colon = what.find(':'); colon != what.npos)
@@ -54,7 +57,8 @@ std::string chosen(std::string_view what, Draw& draw, Sizes& named) {
     check(read_number(what.substr(0, dots), low) && read_number(what.substr(dots + 2), high) &&
               low <= high,
           "[bench] not a range: ", what);
-    out = std::to_string(low + static_cast<int64_t>(draw.below(static_cast<uint64_t>(high - low + 1))));
+    out = std::to_string(low +
+                         static_cast<int64_t>(draw.below(static_cast<uint64_t>(high - low + 1))));
   } else {
     const std::vector<std::string_view> all = split(what, '|');
     out = all[draw.below(all.size())];
@@ -64,7 +68,7 @@ std::string chosen(std::string_view what, Draw& draw, Sizes& named) {
     check(read_number(out, size), "[bench] only a number can be named: ", name);
     named.emplace(name, size);
   }
-  return out;
+  return hidden ? "" : out;
 }
 
 Row read_row(std::string_view line, const std::string& kind, uint64_t seed) {
@@ -77,7 +81,8 @@ Row read_row(std::string_view line, const std::string& kind, uint64_t seed) {
   for (size_t open; (open = left.find('{')) != left.npos;) {
     const size_t close = left.find('}', open);
     check(close != left.npos, "no } after {");
-    row.program += text(left.substr(0, open), chosen(left.substr(open + 1, close - open - 1), draw, named));
+    row.program +=
+        text(left.substr(0, open), chosen(left.substr(open + 1, close - open - 1), draw, named));
     left.remove_prefix(close + 1);
     row.drawn = true;
   }

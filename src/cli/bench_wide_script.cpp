@@ -89,7 +89,8 @@ class Parser {
       return out;
     }
     if (take('\'')) return quoted();
-    if (!left_.empty() && (left_[0] == '-' || left_[0] == '.' || (left_[0] >= '0' && left_[0] <= '9')))
+    if (!left_.empty() &&
+        (left_[0] == '-' || left_[0] == '.' || (left_[0] >= '0' && left_[0] <= '9')))
       return number();
     Expr out{Expr::Name};
     out.text = word();
@@ -170,8 +171,8 @@ class Parser {
   std::string_view all_, left_;
 };
 
-const std::set<std::string_view> random_functions = {"rand",      "randn",       "randint", "dropout",
-                                                     "bernoulli", "multinomial", "randperm"};
+const std::set<std::string_view> random_functions = {
+    "rand", "randn", "randint", "dropout", "bernoulli", "multinomial", "randperm"};
 bool calls_random(const Expr& e) {
   return (e.kind == Expr::Call && random_functions.contains(e.text)) ||
          std::ranges::any_of(e.args, calls_random);
