@@ -111,7 +111,8 @@ TEST_CASE("bench wide: a program computes what it says") {
 
 TEST_CASE("bench wide: inputs keep to their rule") {
   // The values of tools/bench_wide.py, to the bit.
-  CHECK(uniform_values(3, 1, 1, 0) == std::vector<float>{-0x1.cd7c18p-2f, 0x1.594aecp-1f, 0x1.17a6b4p-1f});
+  const std::vector<float> wanted = {-0x1.cd7c18p-2f, 0x1.594aecp-1f, 0x1.17a6b4p-1f};
+  CHECK(uniform_values(3, 1, 1, 0) == wanted);
   CHECK(integer_values(4, 2, 1000, 5) == std::vector<int64_t>{862, 549, 956, 983});
   CHECK(name_seed("fc.weight") == 1248825632u);
 }
@@ -149,7 +150,7 @@ TEST_CASE("bench wide: an interrupted run is continued") {
 }
 
 TEST_CASE("bench wide: options") {
-  CHECK(has(run_mote("bench wide --only no-such-row"), "no row and no class is called no-such-row"));
+  CHECK(has(run_mote("bench wide --only nowhere"), "no row and no class is called nowhere"));
   CHECK(has(run_mote("bench cpu --seed 2"), "--seed is no option of `bench cpu`"));
   CHECK(has(run_mote("bench wide --threads 2 --processor-time --only tiny_add16"), "one thread"));
 }

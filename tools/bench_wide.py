@@ -264,7 +264,8 @@ class Prepare(ast.NodeTransformer):
             node.func = self.keep(make_held(callee, *words))
             node.args = [self.visit(a) for a in node.args]
             return node
-        self.names[callee] = find_function(callee)
+        if callee != "range":  # of `repeat`
+            self.names[callee] = find_function(callee)
         return self.generic_visit(node)
 
 

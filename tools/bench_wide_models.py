@@ -126,7 +126,7 @@ def attend(q, k, v, mask=None):
     # As 1.13's own modules do: the scaled product before softmax.
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        scores = scores.masked_fill(~mask, -torch.inf)
     return scores.softmax(-1) @ v
 
 

@@ -2,7 +2,7 @@
 #include "cli/bench_wide.h"
 
 #include <mote/jit.h>
-#include <sys/resource.h>
+#include <mote/search.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "base/error.h"
@@ -38,6 +37,7 @@ struct Settings {
   double seconds;       // to measure a row
   double limit;         // for our side of one
   bool processor_time;  // instead of the clock's
+  double search;        // seconds, before a row's first run
 };
 
 double seconds_since(Clock::time_point start) {
@@ -194,6 +194,10 @@ Figures run_row(const Row& row, Torch& torch, const Settings& set, Results& resu
       start_again();
     };
     Ours ours(row);
+    if (set.search > 0) {
+      realize(ours.script->run());
+      search(set.search);
+    }
     for (int i = 0; i < 3; ++i) {  // called, captured, replayed
       Watch watch(set.limit, give_up);
       ours.run();
@@ -202,20 +206,6 @@ Figures run_row(const Row& row, Torch& torch, const Settings& set, Results& resu
     measure(torch, ours, set, f);
   } catch (const std::exception& error) { f.wrong = error.what(); }
   return f;
-}
-
-void show_progress(const std::string& line, bool json) {
-  if (isatty(STDERR_FILENO))
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  else if (json && !line.empty())
-    std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-bool is_among(const Row& row, const std::string& parts) {
-  std::istringstream all(parts);
-  for (std::string part; std::getline(all, part, ',');)
-    if (row.name.find(part) != std::string::npos || row.kind == part) return true;
-  return false;
 }
 
 std::string read_file(const std::string& path) {
@@ -229,7 +219,10 @@ std::vector<Row> chosen_rows(const Words& words) {
   std::vector<Row> rows =
       read_rows(read_file(path), path, static_cast<uint64_t>(words.integer("seed", 1)));
   const std::string only = words.text("only");
-  if (!only.empty()) std::erase_if(rows, [&](const Row& r) { return !is_among(r, only); });
+  if (!only.empty())
+    std::erase_if(rows, [&](const Row& r) {
+      return !is_among(r.name, only) && !is_among(r.kind, only);
+    });
   check(!rows.empty(), "[bench] no row and no class is called ", only);
   return rows;
 }
@@ -247,7 +240,8 @@ int bench_wide(const Words& words) {
   set_thread_count(threads);
   const std::vector<Row> rows = chosen_rows(words);
   const double seconds = words.number("seconds", 400) / static_cast<double>(rows.size());
-  const Settings set{threads, seconds, words.number("limit", 30), words.has("processor-time")};
+  const Settings set{threads, seconds, words.number("limit", 30), words.has("processor-time"),
+                     words.number("search", 0)};
   check(threads == 1 || !set.processor_time, "[bench] --processor-time is for one thread");
   Results results(words.text("results", default_results(threads)), threads);
   std::optional<Torch> torch;

@@ -22,8 +22,8 @@ struct Row {
   std::string program;
   bool drawn = false;  // its sizes depend on the seed
 };
-// The rows of a table, choices made: {a|b|c} is one of these, {2..9} a number from 2 to 9,
-// {n:...} also names it, {let n:...} only names it, {n} is that again and {=n*2+1} is computed from named ones.
+// The rows of a table, choices made: {a|b|c} is one of these, {2..9} a number from 2 to 9, {n:...}
+// also names it, {let n:...} only names it, {n} is that again, {=n*2+1} is computed from names.
 std::vector<Row> read_rows(std::string_view table, const std::string& file, uint64_t seed);
 
 // ---- programs (bench_wide_script.cpp)

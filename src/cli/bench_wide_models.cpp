@@ -93,11 +93,12 @@ Net dcgan(bool training) {
     Tensor y = m->discriminator(images);
     return y.binary_cross_entropy_with_logits(y.full_like(wanted));
   };
-  net.phases = {
-      {parameters(m->discriminator),
-       [=](const Tensors& in) { return judge(in[1], 1) + judge(m->generator(in[0]).detach(), 0); }   },
-      {parameters(m->generator),     [=](const Tensors& in) { return judge(m->generator(in[0]), 1); }}
+  auto tell = [=](const Tensors& in) {
+    return judge(in[1], 1) + judge(m->generator(in[0]).detach(), 0);
   };
+  auto deceive = [=](const Tensors& in) { return judge(m->generator(in[0]), 1); };
+  net.phases.push_back({parameters(m->discriminator), tell});
+  net.phases.push_back({parameters(m->generator), deceive});
   return net;
 }
 
