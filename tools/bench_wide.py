@@ -158,7 +158,7 @@ OWN = {
     "tril": torch.tril,
     "max": lambda x, dim: list(torch.max(x, dim)),
     "sort": lambda x, dim=-1, descending=0: torch.sort(x, dim, bool(descending))[0],
-    "argsort": lambda x, dim=-1: torch.argsort(x, dim, stable=True),  # as ours
+    "argsort": lambda x, dim=-1: torch.argsort(x, dim=dim, stable=True),  # as ours
     "topk": lambda x, k, dim=-1: torch.topk(x, k, dim)[0],
     "kthvalue": lambda x, k, dim=-1: torch.kthvalue(x, k, dim)[0],
     "median": lambda x, dim: torch.median(x, dim)[0],

@@ -88,7 +88,7 @@ void add_layer_functions(std::map<std::string, Function, std::less<>>&);
 
 // What a program holds from one run to the next: inputs, and models with their weights.
 using Held = std::function<Value(const Args&)>;
-// The `index`-th input of a program; lazily: zeros that take no memory.
+// The `index`-th input of a program; lazily: zeros, which are free on device NULL.
 Held make_input(const Args&, uint32_t index, bool lazily);  // bench_wide_inputs.cpp
 // model('resnet18', x): its result; train('resnet18', 'sgd', x, labels): the loss of a step.
 Held make_model(const Expr& call, bool lazily);  // bench_wide_models.cpp
@@ -101,7 +101,7 @@ uint32_t name_seed(std::string_view name);
 class Script {
  public:
   explicit Script(const std::string& text);
-  // Makes inputs and models; lazily, nothing is computed and nothing takes memory.
+  // Makes inputs and models; lazily: without values of their own, for device NULL.
   void prepare(bool lazily = false);
   std::vector<Tensor> run();
 

@@ -24,7 +24,7 @@ DType dtype_named(const std::string& name) {
 Tensor make_one(const Args& args, const std::vector<int64_t>& shape, uint32_t seed, bool lazily) {
   const bool floats = args.callee() != "I";
   const DType dtype = dtype_named(args.text(99, "dtype", floats ? "f32" : "i64"));
-  if (lazily) return zeros(shape, {dtype});
+  if (lazily) return zeros(shape, {dtype}).contiguous().realize();
   int64_t count = 1;
   for (int64_t n : shape) count *= n;
   Tensor out;
