@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 
 #include "base/error.h"
@@ -17,13 +18,20 @@ constexpr Option options[] = {
     {"check", "", "exit with 1 where a bar is missed"},
     {"row", "NAME", "measure one row in this process", "host"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
-    {"threads", "N", "threads of both sides (1)", "cpu"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas", "cpu"},
-    {"seconds", "X", "about how long all rows take together (120)", "cpu"},
-    {"search", "X", "first search the loops of each kernel for at most so many seconds", "cpu"}};
+    {"threads", "N", "threads of both sides (1)", "cpu|wide"},
+    {"only", "TEXT", "rows with this in their names, or one of several parted by commas",
+     "cpu|wide"},
+    {"seconds", "X", "about how long all rows take together (cpu: 120, wide: 400)", "cpu|wide"},
+    {"search", "X", "first search the loops of each kernel for at most so many seconds",
+     "cpu|wide"},
+    {"seed", "N", "draws the sizes of a third of the rows (1)", "wide"},
+    {"limit", "X", "stop our side of a row after so many seconds (30)", "wide"},
+    {"results", "FILE", "keep results there; rows that it has are not measured again", "wide"},
+    {"processor-time", "", "not the clock's: for one thread on a machine with other work", "wide"}};
 
 int run_bench(const Words& words) {
-  return words.operand(0) == "host" ? bench_host(words) : bench_cpu(words);
+  if (words.operand(0) == "host") return bench_host(words);
+  return words.operand(0) == "cpu" ? bench_cpu(words) : bench_wide(words);
 }
 
 }  // namespace
@@ -40,12 +48,31 @@ std::string tool_path(const std::string& name) {
   return self.substr(0, self.rfind('/')) + "/../tools/" + name;
 }
 
+bool is_among(std::string_view name, std::string_view parts) {
+  for (;;) {
+    const size_t comma = parts.find(',');
+    if (name.find(parts.substr(0, comma)) != name.npos) return true;
+    if (comma == parts.npos) return false;
+    parts.remove_prefix(comma + 1);
+  }
+}
+
+void show_progress(const std::string& line, bool json) {
+  if (isatty(STDERR_FILENO))
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  else if (json && !line.empty())
+    std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 constexpr char more[] =
     "host: the time from tensor calls to kernel text, of known models, against bars.\n"
     "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops, in turn; the\n"
-    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n";
+    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n"
+    "wide: operations and models of many shapes (tools/bench_wide.rows) beside PyTorch, in turn.\n"
+    "A run that was interrupted is continued by the next one.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu", "host time and CPU kernels, against their bars", options, run_bench, more};
+    "bench", "host|cpu|wide", "host time and CPU kernels, against their bars",
+    options, run_bench, more};
 
 }  // namespace mote

@@ -2,7 +2,6 @@
 #include "cli/bench_cpu.h"
 
 #include <mote/search.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -190,25 +189,6 @@ void print_probe(int threads) {
   for (int i = 0; i < 100; ++i) little.run();
   std::fprintf(stderr, "; a replay: %s us\n",
                fixed_text(milliseconds(little.run, 1000) * 1e3, 2).c_str());
-}
-
-// One line of a terminal; elsewhere lines, but for those that the table tells as well.
-void show_progress(const std::string& line, bool json) {
-  if (isatty(STDERR_FILENO))
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  else if (json && !line.empty())
-    std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-// ---- the command
-
-bool is_among(std::string_view name, std::string_view parts) {
-  for (;;) {
-    const size_t comma = parts.find(',');
-    if (name.find(parts.substr(0, comma)) != name.npos) return true;
-    if (comma == parts.npos) return false;
-    parts.remove_prefix(comma + 1);
-  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "cli/bench_cpu_peers.h"
 
@@ -104,7 +105,15 @@ std::shared_ptr<TorchChild> start_torch(MnistTraining& training) {
   } remove{path};
   training.write(path);
   return std::make_shared<TorchChild>(
+      "bench_torch.py",
       std::vector<std::string>{path, std::to_string(kBatch), std::to_string(thread_count())});
+}
+
+double torch_step(TorchChild& torch) {
+  const std::string answer = torch.ask("step");
+  double loss = 0;
+  check(read_number(answer, loss), "[bench] PyTorch answers: ", answer);
+  return loss;
 }
 
 Sides training_sides() {
@@ -112,7 +121,7 @@ Sides training_sides() {
   Sides s;
   try {
     std::shared_ptr<TorchChild> torch = start_torch(*training);
-    s.peers = {[=] { training->peers.add(torch->step()); }};
+    s.peers = {[=] { training->peers.add(torch_step(*torch)); }};
   } catch (const Error& error) { s.missing = error.what(); }
   auto step = [training](const Tensor& x, const Tensor& y) { return training->step(x, y); };
   auto compiled = std::make_shared<Jit<decltype(step)>>(jit(step));

@@ -69,11 +69,11 @@ void causal_softmax(float* scores, int64_t n);
 // ---- PyTorch in a child process (bench_cpu_torch.cpp)
 class TorchChild {
  public:
-  // Its words, after the script's name; throws with its last line where it does not get ready.
-  explicit TorchChild(const std::vector<std::string>& words);
+  // A script of tools/ and its words; throws with its last line where it does not get ready.
+  TorchChild(const std::string& script, const std::vector<std::string>& words);
   ~TorchChild();
   TorchChild(const TorchChild&) = delete;
-  double step();  // what it answers: the loss
+  std::string ask(const std::string& line);  // one line for one line
 
  private:
   std::string read_line();

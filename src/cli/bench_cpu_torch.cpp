@@ -1,4 +1,4 @@
-// PyTorch in a child process that speaks in lines: "ready", then for each "step" the loss.
+// PyTorch in a child process that speaks in lines: "ready", then an answer to each.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,14 +9,13 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/number.h"
 #include "cli/bench.h"
 #include "cli/bench_cpu_peers.h"
 
 namespace mote::bench {
 
-TorchChild::TorchChild(const std::vector<std::string>& words) {
-  std::vector<std::string> all = {"python3", tool_path("bench_torch.py")};
+TorchChild::TorchChild(const std::string& script, const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"python3", tool_path(script)};
   check(access(all[1].c_str(), R_OK) == 0, all[1], " is not there");
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> argv;
@@ -58,12 +57,13 @@ std::string TorchChild::read_line() {
   return line;
 }
 
-double TorchChild::step() {
-  check(write(to_, "step\n", 5) == 5, "[bench] PyTorch's process is gone");
-  std::string line = read_line();
-  double loss = 0;
-  check(read_number(line, loss), "[bench] PyTorch answers: ", line);
-  return loss;
+std::string TorchChild::ask(const std::string& line) {
+  const std::string whole = line + "\n";
+  const auto size = static_cast<ssize_t>(whole.size());
+  check(write(to_, whole.data(), whole.size()) == size, "[bench] PyTorch's process is gone");
+  std::string answer = read_line();
+  check(!answer.empty(), "[bench] PyTorch's process is gone");
+  return answer;
 }
 
 }  // namespace mote::bench
