@@ -515,7 +515,12 @@ namespace {
 struct Walk {
   std::vector<uint32_t> marks;
   uint32_t epoch = 0;
-  std::vector<std::pair<Node*, uint32_t>> stack;
+  struct Visit {
+    Node* node;
+    Node* const* next;  // of its sources
+    Node* const* end;
+  };
+  std::vector<Visit> stack;
 };
 }  // namespace
 
@@ -523,30 +528,36 @@ struct Walk {
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
   auto& [marks, epoch, stack] = PerThread<Walk>::get();
   if (++epoch == 0) {
-    std::fill(marks.begin(), marks.end(), 0);
+    std::ranges::fill(marks, 0);
     epoch = 1;
   }
-  auto seen = [&](const Node* n) {
+  auto is_new = [&](const Node* n) {
     if (n->id >= marks.size()) marks.resize(std::max<size_t>(n->id + 1, marks.size() * 2), 0);
-    if (marks[n->id] == epoch) return true;
-    marks[n->id] = epoch;
-    return false;
+    return std::exchange(marks[n->id], epoch) != epoch;
   };
-  stack.clear();
+  const bool all = !enter;
+  auto end_of = [&](Node* n) { return n->sources + (all || enter(UOp(n)) ? n->nsrc : 0); };
   std::vector<UOp> order;
-  order.reserve(64);  // most graphs are kernels
+  order.reserve(128);  // most graphs are kernels
   for (UOp root : roots) {
-    if (seen(root.get())) continue;
-    stack.emplace_back(root.get(), enter && !enter(root) ? root->nsrc : 0);
+    if (!is_new(root.get())) continue;
+    stack.assign(1, {root.get(), root->sources, end_of(root.get())});
     while (!stack.empty()) {
-      auto& [n, i] = stack.back();
-      if (i == n->nsrc) {
-        order.emplace_back(n);
-        stack.pop_back();
-        continue;
+      Walk::Visit& top = stack.back();
+      Node* below = nullptr;
+      for (; top.next != top.end && !below; ++top.next) {
+        if (!is_new(*top.next)) continue;
+        if ((*top.next)->nsrc)
+          below = *top.next;
+        else
+          order.emplace_back(*top.next);
       }
-      Node* s = n->sources[i++];
-      if (!seen(s)) stack.emplace_back(s, enter && !enter(UOp(s)) ? s->nsrc : 0);
+      if (below) {
+        stack.push_back({below, below->sources, end_of(below)});
+      } else {
+        order.emplace_back(top.node);
+        stack.pop_back();
+      }
     }
   }
   return order;

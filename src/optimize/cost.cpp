@@ -6,11 +6,10 @@
 #include <climits>
 #include <cmath>
 #include <numeric>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "algebra/algebra.h"
 #include "base/integers.h"
+#include "ir/memo.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -36,7 +35,8 @@ struct Access {
   int nest;
   double runs;           // rounds of loops that it is met in
   double elements;       // of the whole memory
-  int64_t step[kSlots];  // by slot, in bytes
+  uint64_t moved;        // by ranges of these slots, in such steps of bytes
+  int64_t step[kSlots];
 };
 
 class Model {
@@ -232,30 +232,32 @@ class Model {
   void weigh(int at) {
     const Nest& nest = nests_[static_cast<size_t>(at)];
     double operations = 0, scalars = 0, loads = 0, stores = 0;
-    std::unordered_set<const Node*> written, fused;
-    for (UOp n : values_of(nest)) {
-      if (n->is(Op::Store)) written.insert(n->src(0).get());
+    const std::vector<UOp> values = values_of(nest);
+    MemoLease<bool> written_lease, fused_lease;
+    Memo<bool>&written = *written_lease, &fused = *fused_lease;
+    for (UOp n : values) {
+      if (n->is(Op::Store)) written[n->src(0)] = true;
       if ((n->is(Op::Reduce) || n->is(Op::Add)) && target_.fma)
         for (Node* s : n->src())
-          if (s->op == Op::Mul && is_float(s->dtype)) fused.insert(s);
+          if (s->op == Op::Mul && is_float(s->dtype)) fused[s] = true;
       // A gate on what is summed is a mask.
       if (n->is(Op::Reduce) && n->src(0)->is(Op::Where)) {
-        fused.insert(n->src(0).get());
+        fused[n->src(0)] = true;
         for (Node* s : n->src(0)->src())
-          if (s->op == Op::Mul) fused.insert(s);
+          if (s->op == Op::Mul) fused[s] = true;
       }
     }
-    for (UOp n : values_of(nest)) {
+    for (UOp n : values) {
       const double times = runs(nest, n->ranges);
       if (n->is(Op::Index)) {
-        const bool store = written.count(n.get());
+        const bool store = written[n];
         double each = note_access(n->src(0), n->src(1), n->dtype, store, at);
         (store ? stores : loads) += each;
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
       } else if (n->is(Op::Reduce)) {
         operations += fold(nest, n);
-      } else if (has(n->op, Alu) && !fused.count(n.get())) {
+      } else if (has(n->op, Alu) && !fused[n]) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);
         (vector ? operations : scalars) +=
             times * copies(n) * position_weight(n) * width(n->ranges, size_of(n->dtype));
@@ -307,16 +309,18 @@ class Model {
   double note_access(UOp memory, UOp place, DType dtype, bool store, int at) {
     const Nest& nest = nests_[static_cast<size_t>(at)];
     const Gated g = split_gate(place);
-    Access a{memory.get(), size_of(dtype), store, g.idx != place, at, 0, 1, {}};
+    Access a{memory.get(), size_of(dtype), store, g.idx != place, at, 0, 1, 0, {}};
     a.runs = runs(nest, place->ranges);
     a.elements = static_cast<double>(memory->ints(1));
-    const uint64_t moved = ranges_in(g.idx);
-    for_slots(moved, [&](int s) {
-      const std::optional<int64_t> step = stride_of(g.idx, range_[s]);
+    const Linear sum = linear(g.idx);
+    const uint64_t in_place = ranges_in(g.idx);
+    for_slots(in_place, [&](int s) {
+      const std::optional<int64_t> step = stride_of(sum, range_[s]);
       a.step[s] = step ? *step * a.bytes : kUneven;
+      if (a.step[s]) a.moved |= uint64_t{1} << s;
     });
-    double each = positions(moved & tiles_);
-    for_slots(moved & vectors_, [&](int s) { each *= lanes(a, s); });
+    double each = positions(in_place & tiles_);
+    for_slots(in_place & vectors_, [&](int s) { each *= lanes(a, s); });
     if (a.gated) each *= 1.5;
     accesses_.push_back(a);
     return each * a.runs;
@@ -342,14 +346,19 @@ class Model {
   };
   Touched touched(const Access& a, uint64_t inside) const {
     constexpr double kLine = kCacheLine;
-    std::vector<std::pair<double, double>> steps;
+    struct Step {
+      double bytes, count;
+      auto operator<=>(const Step&) const = default;
+    } room[kSlots];
+    size_t moving = 0;
     double scattered = 1;
-    for_slots((inside | tiles_ | vectors_), [&](int s) {
+    for_slots((inside | tiles_ | vectors_) & a.moved, [&](int s) {
       if (a.step[s] == kUneven)
         scattered *= extent_[s];
-      else if (a.step[s])
-        steps.emplace_back(std::fabs(static_cast<double>(a.step[s])), extent_[s]);
+      else
+        room[moving++] = {std::fabs(static_cast<double>(a.step[s])), extent_[s]};
     });
+    const std::span steps = std::span(room).first(moving);
     std::ranges::sort(steps);
     double length = static_cast<double>(a.bytes), pieces = 1, unit = 0, count = 1;
     for (auto [step, n] : steps) {
@@ -405,15 +414,17 @@ class Model {
   }
 
   std::array<double, kLevels> footprint(const std::vector<int>& outer) const {
-    std::unordered_map<const Node*, std::array<double, kLevels>> by_memory;
+    std::vector<std::pair<const Node*, std::array<double, kLevels>>> by_memory;
     std::array<double, kLevels> sum{};
     for (const Access& a : accesses_) {
       const std::vector<int>& loops = nests_[static_cast<size_t>(a.nest)].loops;
       if (loops.size() < outer.size() || !std::equal(outer.begin(), outer.end(), loops.begin()))
         continue;
       const Touched t = touched(a, inner(loops, outer.size()));
+      auto known = std::ranges::find(by_memory, a.memory, [](auto& m) { return m.first; });
+      if (known == by_memory.end()) known = by_memory.insert(known, {a.memory, {}});
       for (int l = 0; l < kLevels; ++l) {
-        double& most = by_memory[a.memory][static_cast<size_t>(l)];
+        double& most = known->second[static_cast<size_t>(l)];
         most = std::max(most, t.bytes * crowding(t, l));
       }
     }

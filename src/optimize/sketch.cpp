@@ -60,10 +60,16 @@ void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
 }
 
 void Sketch::look() {
-  outputs.clear();
-  reduces.clear();
-  accesses.clear();
-  sum = sum_stage = {};
+  std::vector<Known::Look>& looks = known_->looks[body.get()];
+  const auto same = std::ranges::find_if(
+      looks, [&](const Known::Look& l) { return l.focus == focus && l.nests == nests; });
+  if (same != looks.end()) return void(Seen::operator=(same->seen));
+  look_anew();
+  looks.push_back({focus, nests, *this});
+}
+
+void Sketch::look_anew() {
+  Seen::operator=({});
   std::vector<UOp> order = toposort(body);
   ranges = Ranges(order);
   int sums = 0;
@@ -91,9 +97,19 @@ void Sketch::look() {
   std::ranges::sort(reduces, {}, range_slot);
 }
 
-bool Sketch::act(const Action& a) {
+UOp Sketch::after(const Action& a) {
+  std::vector<Known::Step>& steps = known_->steps[body.get()];
+  const auto same = std::ranges::find(steps, a, &Known::Step::action);
+  if (same != steps.end()) return same->next;
   UOp next = apply(body, a);
-  if (!next || !runs_on(next, *target)) return false;
+  if (next && !runs_on(next, *target)) next = {};
+  steps.push_back({a, next});
+  return next;
+}
+
+bool Sketch::act(const Action& a) {
+  const UOp next = after(a);
+  if (!next) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
@@ -110,16 +126,6 @@ bool Sketch::act_all(std::span<const Action> list) {
   actions.insert(actions.end(), list.begin(), list.end());
   look();
   return true;
-}
-
-void Sketch::take(const Sketch& trial) {
-  body = trial.body;
-  actions = trial.actions;
-  nests = trial.nests;
-  shared = trial.shared;
-  sweeps = trial.sweeps;
-  last = trial.last;
-  look();
 }
 
 int Sketch::split(int slot, int64_t amount, Role role) {
