@@ -526,37 +526,47 @@ struct Walk {
 
 // `enter` must not walk itself.
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
-  auto& [marks, epoch, stack] = PerThread<Walk>::get();
-  if (++epoch == 0) {
-    std::ranges::fill(marks, 0);
-    epoch = 1;
+  Walk& walk = PerThread<Walk>::get();
+  if (++walk.epoch == 0) {
+    std::ranges::fill(walk.marks, 0);
+    walk.epoch = 1;
   }
+  const uint32_t epoch = walk.epoch;
+  std::span<uint32_t> marks = walk.marks;
   auto is_new = [&](const Node* n) {
-    if (n->id >= marks.size()) marks.resize(std::max<size_t>(n->id + 1, marks.size() * 2), 0);
+    if (n->id >= marks.size()) [[unlikely]] {
+      walk.marks.resize(std::max<size_t>(n->id + 1, marks.size() * 2), 0);
+      marks = walk.marks;
+    }
     return std::exchange(marks[n->id], epoch) != epoch;
   };
   const bool all = !enter;
-  auto end_of = [&](Node* n) { return n->sources + (all || enter(UOp(n)) ? n->nsrc : 0); };
+  auto visit = [&](Node* n) {
+    const uint32_t below = all || enter(UOp(n)) ? n->nsrc : 0;
+    return Walk::Visit{n, n->sources, n->sources + below};
+  };
   std::vector<UOp> order;
   order.reserve(128);  // most graphs are kernels
   for (UOp root : roots) {
     if (!is_new(root.get())) continue;
-    stack.assign(1, {root.get(), root->sources, end_of(root.get())});
-    while (!stack.empty()) {
-      Walk::Visit& top = stack.back();
+    walk.stack.assign(1, visit(root.get()));
+    while (!walk.stack.empty()) {
+      Walk::Visit top = walk.stack.back();
       Node* below = nullptr;
-      for (; top.next != top.end && !below; ++top.next) {
-        if (!is_new(*top.next)) continue;
-        if ((*top.next)->nsrc)
-          below = *top.next;
+      while (top.next != top.end && !below) {
+        Node* n = *top.next++;
+        if (!is_new(n)) continue;
+        if (n->nsrc)
+          below = n;
         else
-          order.emplace_back(*top.next);
+          order.emplace_back(n);
       }
       if (below) {
-        stack.push_back({below, below->sources, end_of(below)});
+        walk.stack.back().next = top.next;
+        walk.stack.push_back(visit(below));
       } else {
         order.emplace_back(top.node);
-        stack.pop_back();
+        walk.stack.pop_back();
       }
     }
   }

@@ -233,31 +233,30 @@ class Model {
     const Nest& nest = nests_[static_cast<size_t>(at)];
     double operations = 0, scalars = 0, loads = 0, stores = 0;
     const std::vector<UOp> values = values_of(nest);
-    MemoLease<bool> written_lease, fused_lease;
-    Memo<bool>&written = *written_lease, &fused = *fused_lease;
+    MemoLease<bool> written, fused;
     for (UOp n : values) {
-      if (n->is(Op::Store)) written[n->src(0)] = true;
+      if (n->is(Op::Store)) (*written)[n->src(0)] = true;
       if ((n->is(Op::Reduce) || n->is(Op::Add)) && target_.fma)
         for (Node* s : n->src())
-          if (s->op == Op::Mul && is_float(s->dtype)) fused[s] = true;
+          if (s->op == Op::Mul && is_float(s->dtype)) (*fused)[s] = true;
       // A gate on what is summed is a mask.
       if (n->is(Op::Reduce) && n->src(0)->is(Op::Where)) {
-        fused[n->src(0)] = true;
+        (*fused)[n->src(0)] = true;
         for (Node* s : n->src(0)->src())
-          if (s->op == Op::Mul) fused[s] = true;
+          if (s->op == Op::Mul) (*fused)[s] = true;
       }
     }
     for (UOp n : values) {
       const double times = runs(nest, n->ranges);
       if (n->is(Op::Index)) {
-        const bool store = written[n];
+        const bool store = (*written)[n];
         double each = note_access(n->src(0), n->src(1), n->dtype, store, at);
         (store ? stores : loads) += each;
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
       } else if (n->is(Op::Reduce)) {
         operations += fold(nest, n);
-      } else if (has(n->op, Alu) && !fused[n]) {
+      } else if (has(n->op, Alu) && !(*fused)[n]) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);
         (vector ? operations : scalars) +=
             times * copies(n) * position_weight(n) * width(n->ranges, size_of(n->dtype));

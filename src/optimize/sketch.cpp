@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "algebra/algebra.h"
+#include "ir/memo.h"
 
 namespace mote {
 
@@ -42,16 +41,16 @@ UOp Sketch::root() const {
 }
 
 void Sketch::note_accesses(std::span<const UOp> order) {
-  std::unordered_set<const Node*> stores;
-  std::unordered_map<const Node*, uint64_t> around;
+  MemoLease<bool> stores;
+  MemoLease<uint64_t> around;
   for (UOp n : order) {
-    if (n->is(Op::Store)) stores.insert(n->src(0).get());
+    if (n->is(Op::Store)) (*stores)[n->src(0)] = true;
     if (n->is(Op::Reduce))
       for (UOp inside : toposort(n->src(0)))
-        if (inside->is(Op::Index)) around[inside.get()] |= n->src(0)->ranges;
+        if (inside->is(Op::Index)) (*around)[inside] |= n->src(0)->ranges;
   }
   for (UOp n : order)
-    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), stores.count(n.get()), around[n.get()]);
+    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), (*stores)[n], (*around)[n]);
 }
 
 void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
