@@ -545,28 +545,22 @@ std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(U
     const uint32_t below = all || enter(UOp(n)) ? n->nsrc : 0;
     return Walk::Visit{n, n->sources, n->sources + below};
   };
+  std::vector<Walk::Visit>& stack = walk.stack;
+  stack.clear();
   std::vector<UOp> order;
   order.reserve(128);  // most graphs are kernels
   for (UOp root : roots) {
-    if (!is_new(root.get())) continue;
-    walk.stack.assign(1, visit(root.get()));
-    while (!walk.stack.empty()) {
-      Walk::Visit top = walk.stack.back();
-      Node* below = nullptr;
-      while (top.next != top.end && !below) {
-        Node* n = *top.next++;
-        if (!is_new(n)) continue;
+    if (is_new(root.get())) stack.push_back(visit(root.get()));
+    while (!stack.empty()) {
+      Walk::Visit& top = stack.back();
+      if (top.next == top.end) {
+        order.emplace_back(top.node);
+        stack.pop_back();
+      } else if (Node* n = *top.next++; is_new(n)) {
         if (n->nsrc)
-          below = n;
+          stack.push_back(visit(n));
         else
           order.emplace_back(n);
-      }
-      if (below) {
-        walk.stack.back().next = top.next;
-        walk.stack.push_back(visit(below));
-      } else {
-        order.emplace_back(top.node);
-        walk.stack.pop_back();
       }
     }
   }

@@ -152,21 +152,19 @@ void Matcher::index(Op op) {
     for (; pos > 0; --pos) at = p.end(at);
     return at;
   };
-  auto accepts = [&](const Pat& p, int at, int cls) {
-    if (at >= 0) return admits(p[at], cls);
-    return p[0].more || cls == static_cast<int>(Op::Const);
+  auto accepts = [&](uint32_t f, int pos, int cls) {
+    int at = source(f, pos);
+    if (at >= 0) return admits(forms_[f].left[at], cls);
+    return forms_[f].left[0].more || cls == static_cast<int>(Op::Const);
   };
   // Classes that every rule treats alike share a group: the same rules admit them.
   using Bits = std::vector<uint64_t>;  // by place in `mine`
   std::vector<Bits> groups[3];
   for (int pos = 0; pos < 3; ++pos) {
-    std::vector<Bits> keys(kClasses, Bits(mine.size() / 64 + 1));
-    for (size_t k = 0; k < mine.size(); ++k)
-      for (int cls = 0, at = source(mine[k], pos); cls < kClasses; ++cls)
-        keys[static_cast<size_t>(cls)][k / 64] |=
-            uint64_t{accepts(forms_[mine[k]].left, at, cls)} << k % 64;
     for (int cls = 0; cls < kClasses; ++cls) {
-      Bits& key = keys[static_cast<size_t>(cls)];
+      Bits key(mine.size() / 64 + 1);
+      for (size_t k = 0; k < mine.size(); ++k)
+        key[k / 64] |= uint64_t{accepts(mine[k], pos, cls)} << k % 64;
       auto it = std::ranges::find(groups[pos], key);
       ix.group[pos][cls] = static_cast<uint8_t>(it - groups[pos].begin());
       if (it == groups[pos].end()) groups[pos].push_back(std::move(key));
