@@ -11,6 +11,7 @@
 //   div, mod          by c > 0 of a sum whose terms c does not divide; nested ones merged
 //   gates             where(valid, idx, Invalid) outermost, idx simplified knowing valid
 #pragma once
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -35,11 +36,21 @@ struct Linear {
     UOp node;
     int64_t coeff;
   };
-  std::array<Term, kTerms> terms;
   int count = 0;
   int64_t constant = 0;
   bool ok = true;
+  // Few sums have many terms: those beyond `count` are neither set nor copied.
+  union {
+    std::array<Term, kTerms> terms;
+  };
 
+  Linear() {}
+  Linear(const Linear& o) { *this = o; }
+  Linear& operator=(const Linear& o) {
+    count = o.count, constant = o.constant, ok = o.ok;
+    std::ranges::copy(o.all(), terms.begin());
+    return *this;
+  }
   std::span<const Term> all() const { return {terms.data(), static_cast<size_t>(count)}; }
   void add(UOp node, int64_t coeff);
   void add(int64_t c);

@@ -82,11 +82,15 @@ int64_t Linear::coeff_of(UOp node) const {
 
 Linear linear(UOp u) {
   Linear sum;
-  std::pair<UOp, int64_t> todo[4 * Linear::kTerms];
+  struct Part {
+    Node* node;
+    int64_t coeff;
+  } todo[4 * Linear::kTerms];
   size_t left = 0;
-  todo[left++] = {u, 1};
+  todo[left++] = {u.get(), 1};
   while (left && sum.ok) {
-    auto [n, coeff] = todo[--left];
+    const UOp n = todo[--left].node;
+    int64_t coeff = todo[left].coeff;
     const bool one_value = n->lo == n->hi && fits(n->lo) && !(n->flags & Node::kPoisoned);
     if (n->is(Op::Const) || one_value) {
       int64_t c;
@@ -97,11 +101,11 @@ Linear linear(UOp u) {
         sum.ok = false;
         break;
       }
-      todo[left++] = {n->src(0), coeff};
-      todo[left++] = {n->src(1), coeff};
+      todo[left++] = {n->sources[0], coeff};
+      todo[left++] = {n->sources[1], coeff};
     } else if (n->is(Op::Mul) && n->src(1)->is(Op::Const)) {
       sum.ok &= !__builtin_mul_overflow(n->src(1)->arg.i, coeff, &coeff);
-      todo[left++] = {n->src(0), coeff};
+      todo[left++] = {n->sources[0], coeff};
     } else {
       sum.add(n, coeff);
     }

@@ -515,38 +515,53 @@ namespace {
 struct Walk {
   std::vector<uint32_t> marks;
   uint32_t epoch = 0;
-  std::vector<std::pair<Node*, uint32_t>> stack;
+  struct Visit {
+    Node* node;
+    Node* const* next;  // of its sources
+    Node* const* end;
+  };
+  std::vector<Visit> stack;
 };
 }  // namespace
 
 // `enter` must not walk itself.
 std::vector<UOp> toposort(std::span<const UOp> roots, const std::function<bool(UOp)>& enter) {
-  auto& [marks, epoch, stack] = PerThread<Walk>::get();
-  if (++epoch == 0) {
-    std::fill(marks.begin(), marks.end(), 0);
-    epoch = 1;
+  Walk& walk = PerThread<Walk>::get();
+  if (++walk.epoch == 0) {
+    std::ranges::fill(walk.marks, 0);
+    walk.epoch = 1;
   }
-  auto seen = [&](const Node* n) {
-    if (n->id >= marks.size()) marks.resize(std::max<size_t>(n->id + 1, marks.size() * 2), 0);
-    if (marks[n->id] == epoch) return true;
-    marks[n->id] = epoch;
-    return false;
+  const uint32_t epoch = walk.epoch;
+  std::span<uint32_t> marks = walk.marks;
+  auto is_new = [&](const Node* n) {
+    if (n->id >= marks.size()) [[unlikely]] {
+      walk.marks.resize(std::max<size_t>(n->id + 1, marks.size() * 2), 0);
+      marks = walk.marks;
+    }
+    return std::exchange(marks[n->id], epoch) != epoch;
   };
+  const bool all = !enter;
+  auto visit = [&](Node* n) {
+    const uint32_t below = all || enter(UOp(n)) ? n->nsrc : 0;
+    return Walk::Visit{n, n->sources, n->sources + below};
+  };
+  std::vector<Walk::Visit>& stack = walk.stack;
   stack.clear();
   std::vector<UOp> order;
-  order.reserve(64);  // most graphs are kernels
+  order.reserve(128);  // most graphs are kernels
   for (UOp root : roots) {
-    if (seen(root.get())) continue;
-    stack.emplace_back(root.get(), enter && !enter(root) ? root->nsrc : 0);
+    if (is_new(root.get())) stack.push_back(visit(root.get()));
     while (!stack.empty()) {
-      auto& [n, i] = stack.back();
-      if (i == n->nsrc) {
-        order.emplace_back(n);
+      Walk::Visit& top = stack.back();
+      if (top.next == top.end) {
+        order.emplace_back(top.node);
         stack.pop_back();
-        continue;
+      } else if (Node* n = *top.next++; is_new(n)) {
+        if (n->nsrc)
+          stack.push_back(visit(n));
+        else
+          order.emplace_back(n);
       }
-      Node* s = n->sources[i++];
-      if (!seen(s)) stack.emplace_back(s, enter && !enter(UOp(s)) ? s->nsrc : 0);
     }
   }
   return order;

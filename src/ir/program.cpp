@@ -7,9 +7,9 @@
 
 namespace mote {
 
-UOp value_of_two_vectors(UOp root) {
+UOp value_of_two_vectors(std::span<const UOp> order) {
   uint64_t vectors = 0;
-  for (UOp u : toposort(root)) {
+  for (UOp u : order) {
     if (u->is(Op::Range) && range_role(u) == Role::Vector) vectors |= u->ranges;
     const bool value = !has(u->op, Effect) || u->is(Op::Store);
     uint64_t ranges = u->ranges;
@@ -162,8 +162,7 @@ UOp misplaced_in(std::span<const UOp> nest) {
 
 }  // namespace
 
-UOp misplaced_loop(UOp root) {
-  const std::vector<UOp> order = toposort(root);
+UOp misplaced_loop(std::span<const UOp> order) {
   uint64_t tiles = 0, needed = 0;
   for (UOp n : order) {
     if (!n->is(Op::Range)) continue;

@@ -28,16 +28,17 @@ inline UOp without_effects(UOp place) {
   return place;
 }
 
-// A value or Store that depends on two Vector ranges, which none may; empty if there is none.
-UOp value_of_two_vectors(UOp root);
+// Of all nodes of a graph in their order: a value or Store that depends on two Vector ranges, which
+// none may; empty if there is none.
+UOp value_of_two_vectors(std::span<const UOp> order);
 
 // Loops of one nest stand in this order, outermost first; Global ranges stand outside all others,
 // and workers' next.
 int nest_order(UOp range);
 
-// A range of a kernel whose extent depends on one that does not stand outside it: on a later loop
+// Of the same: a range whose extent depends on one that does not stand outside it: on a later loop
 // of its nest, or on a tile, which is no loop. None may; empty if there is none.
-UOp misplaced_loop(UOp root);
+UOp misplaced_loop(std::span<const UOp> order);
 
 // The ranges that a Stage, Reduce or End closes; none: it is something else.
 std::span<Node* const> closed_ranges(UOp n);

@@ -448,10 +448,11 @@ void verify(UOp root, Stage stage, const char* pass) {
     other = u;
   }
   if (stage == Stage::Tensor || is_plan) return;
-  if (UOp u = value_of_two_vectors(root))
+  const std::vector<UOp> order = toposort(root);
+  if (UOp u = value_of_two_vectors(order))
     violated(u, s.name, pass, "no value depends on two Vector ranges");
   if (stage != Stage::Kernel) return;
-  if (UOp u = misplaced_loop(root))
+  if (UOp u = misplaced_loop(order))
     violated(u, s.name, pass, "a loop stands inside those that its extent depends on");
 }
 

@@ -222,7 +222,9 @@ class RangeChange {
   UOp changed(UOp n, const Mapped& now) const {
     if (auto at = std::ranges::find(from_, n); at != from_.end())
       return value_[static_cast<size_t>(at - from_.begin())];
+    if (std::ranges::equal(now.src, n->src())) return n;
     std::vector<UOp> src;
+    src.reserve(n->nsrc + ranges_.size());
     const bool closes = n->is(Op::End) || n->is(Op::Reduce) || n->is(Op::Stage);
     const uint32_t first_range = n->is(Op::Stage) ? 2 : 1;
     bool replaced = false;
@@ -277,9 +279,11 @@ UOp change_range(UOp body, UOp from, UOp to, std::vector<UOp> ranges, UOp inside
   return RangeChange(from, to, std::move(ranges), inside).run(body);
 }
 
-UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refused, bool whole) {
-  const int next_slot = Ranges(body).next_slot;
-  Role role = range_role(r);
+UOp cut_range(UOp body, const Action& cut, const Ranges& ranges, std::string* refused, bool whole) {
+  const UOp r = ranges.find(cut.slot);
+  const int64_t amount = cut.amount;
+  const Role role = range_role(r), of_inner = cut.role;
+  const int next_slot = ranges.next_slot;
   if (role != Role::Loop && role != Role::Reduce) return refuse(refused, "not a plain loop");
   if (amount < 2) return refuse(refused, "a split by less than 2");
   if ((of_inner == Role::Loop || of_inner == Role::Reduce) && of_inner != role)
@@ -313,7 +317,7 @@ UOp cut_range(UOp body, UOp r, int64_t amount, Role of_inner, std::string* refus
 }
 
 UOp apply_split(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  return cut_range(body, ranges.find(a.slot), a.amount, a.role, refused);
+  return cut_range(body, a, ranges, refused);
 }
 
 void propose_split(const Site& site, std::vector<Action>& out) {

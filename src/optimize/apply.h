@@ -10,6 +10,7 @@ constexpr int kMostRanges = kSlots - 16;
 struct Ranges {
   std::vector<UOp> all;
   int next_slot = 0;
+  Ranges() = default;
   explicit Ranges(std::span<const UOp> order);
   explicit Ranges(UOp body) : Ranges(toposort(body)) {}
   UOp find(int slot) const;  // empty: there is none
@@ -102,9 +103,9 @@ UOp with_role(UOp body, UOp range, Role role);
 UOp launched(UOp body, UOp range, Role role, std::string* refused);
 bool fills_stage(UOp body, UOp range);  // something is staged over it
 
-// The range as outer*amount + inner, inner of this role in the next slot; empty: refused.
+// The range as outer*amount + inner, inner of the role and in the next slot; empty: refused.
 // `whole`: the last round of a loop over a variable size is as long as the others.
-UOp cut_range(UOp body, UOp range, int64_t amount, Role inner, std::string* refused,
+UOp cut_range(UOp body, const Action& cut, const Ranges& ranges, std::string* refused,
               bool whole = false);
 
 // What is read from a Param in dependence on all of these slots; none: refused.

@@ -6,11 +6,10 @@
 #include <climits>
 #include <cmath>
 #include <numeric>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "algebra/algebra.h"
 #include "base/integers.h"
+#include "ir/memo.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -36,7 +35,8 @@ struct Access {
   int nest;
   double runs;           // rounds of loops that it is met in
   double elements;       // of the whole memory
-  int64_t step[kSlots];  // by slot, in bytes
+  uint64_t moved;        // by ranges of these slots, in such steps of bytes
+  int64_t step[kSlots];
 };
 
 class Model {
@@ -229,16 +229,14 @@ class Model {
   }
 
   // Products that are part of a multiply-add, and gates on what is summed, which are masks.
-  std::unordered_set<const Node*> free_of(std::span<const UOp> values) const {
-    std::unordered_set<const Node*> out;
+  void find_free(std::span<const UOp> values, Memo<bool>& free) const {
     for (UOp n : values) {
       if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
       UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
-      if (gate) out.insert(gate.get());
+      if (gate) free[gate] = true;
       for (Node* s : (gate ? gate : n)->src())
-        if (s->op == Op::Mul && is_float(s->dtype) && target_.fma) out.insert(s);
+        if (s->op == Op::Mul && is_float(s->dtype) && target_.fma) free[s] = true;
     }
-    return out;
   }
 
   void weigh(int at) {
@@ -247,20 +245,20 @@ class Model {
     constexpr double kRound = 0.5, kScalar = 0.3, kTogether = 0.6, kLongBody = 1000;
     const Nest& nest = nests_[static_cast<size_t>(at)];
     const std::vector<UOp> values = values_of(nest);
-    const std::unordered_set<const Node*> free = free_of(values);
+    MemoLease<bool> free, written;
+    find_free(values, *free);
     double operations = 0, scalars = 0, loads = 0, stores = 0;
-    std::unordered_set<const Node*> written;
     for (UOp n : values)
-      if (n->is(Op::Store)) written.insert(n->src(0).get());
+      if (n->is(Op::Store)) (*written)[n->src(0)] = true;
     for (UOp n : values) {
       if (n->is(Op::Index)) {
-        const bool store = written.count(n.get());
+        const bool store = (*written)[n];
         (store ? stores : loads) += note_access(n->src(0), n->src(1), n->dtype, store, at);
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
       } else if (n->is(Op::Reduce)) {
         operations += fold(nest, n);
-      } else if (has(n->op, Alu) && !free.count(n.get())) {
+      } else if (has(n->op, Alu) && !(*free)[n]) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);
         (vector ? operations : scalars) += runs(nest, n->ranges) * copies(n) * position_weight(n) *
                                            width(n->ranges, size_of(n->dtype));
@@ -313,16 +311,18 @@ class Model {
   double note_access(UOp memory, UOp place, DType dtype, bool store, int at) {
     const Nest& nest = nests_[static_cast<size_t>(at)];
     const Gated g = split_gate(place);
-    Access a{memory.get(), size_of(dtype), store, g.idx != place, at, 0, 1, {}};
+    Access a{memory.get(), size_of(dtype), store, g.idx != place, at, 0, 1, 0, {}};
     a.runs = runs(nest, place->ranges);
     a.elements = static_cast<double>(memory->ints(1));
-    const uint64_t moved = ranges_in(g.idx);
-    for_slots(moved, [&](int s) {
-      const std::optional<int64_t> step = stride_of(g.idx, range_[s]);
+    const Linear sum = linear(g.idx);
+    const uint64_t in_place = ranges_in(g.idx);
+    for_slots(in_place, [&](int s) {
+      const std::optional<int64_t> step = stride_of(sum, range_[s]);
       a.step[s] = step ? *step * a.bytes : kUneven;
+      if (a.step[s]) a.moved |= uint64_t{1} << s;
     });
-    double each = positions(moved & tiles_);
-    for_slots(moved & vectors_, [&](int s) { each *= lanes(a, s); });
+    double each = positions(in_place & tiles_);
+    for_slots(in_place & vectors_, [&](int s) { each *= lanes(a, s); });
     if (a.gated) each *= 1.5;
     accesses_.push_back(a);
     return each * a.runs;
@@ -348,14 +348,19 @@ class Model {
   };
   Touched touched(const Access& a, uint64_t inside) const {
     constexpr double kLine = kCacheLine;
-    std::vector<std::pair<double, double>> steps;
+    struct Step {
+      double bytes, count;
+      auto operator<=>(const Step&) const = default;
+    } room[kSlots];
+    size_t moving = 0;
     double scattered = 1;
-    for_slots((inside | tiles_ | vectors_), [&](int s) {
+    for_slots((inside | tiles_ | vectors_) & a.moved, [&](int s) {
       if (a.step[s] == kUneven)
         scattered *= extent_[s];
-      else if (a.step[s])
-        steps.emplace_back(std::fabs(static_cast<double>(a.step[s])), extent_[s]);
+      else
+        room[moving++] = {std::fabs(static_cast<double>(a.step[s])), extent_[s]};
     });
+    const std::span steps = std::span(room).first(moving);
     std::ranges::sort(steps);
     double length = static_cast<double>(a.bytes), pieces = 1, unit = 0, count = 1;
     for (auto [step, n] : steps) {
@@ -411,15 +416,17 @@ class Model {
   }
 
   std::array<double, kLevels> footprint(const std::vector<int>& outer) const {
-    std::unordered_map<const Node*, std::array<double, kLevels>> by_memory;
+    std::vector<std::pair<const Node*, std::array<double, kLevels>>> by_memory;
     std::array<double, kLevels> sum{};
     for (const Access& a : accesses_) {
       const std::vector<int>& loops = nests_[static_cast<size_t>(a.nest)].loops;
       if (loops.size() < outer.size() || !std::equal(outer.begin(), outer.end(), loops.begin()))
         continue;
       const Touched t = touched(a, inner(loops, outer.size()));
+      auto known = std::ranges::find(by_memory, a.memory, [](auto& m) { return m.first; });
+      if (known == by_memory.end()) known = by_memory.insert(known, {a.memory, {}});
       for (int l = 0; l < kLevels; ++l) {
-        double& most = by_memory[a.memory][static_cast<size_t>(l)];
+        double& most = known->second[static_cast<size_t>(l)];
         most = std::max(most, t.bytes * crowding(t, l));
       }
     }

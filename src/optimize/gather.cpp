@@ -125,6 +125,7 @@ class Gatherer {
     uint64_t copies = 0;
     for (int slot = first; slot <= last; ++slot) copies |= uint64_t{1} << slot;
     trial_.nests.push_back(copies);
+    trial_.look();
     for (size_t i = 1, into = 0; i < over_.size(); ++i)  // neighbours that are one axis now
       if (!trial_.act({Action::Merge, over_[into], over_[i]})) into = i;
     const int64_t length = Sketch::size(trial_.range_of(last));

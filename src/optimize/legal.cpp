@@ -25,9 +25,11 @@ struct Facts {
   std::vector<UOp> rings;  // Stages that are several deep, or not filled by stores
 
   explicit Facts(UOp root) : body(root), order(toposort(root)) {
+    bool accumulates = false;
     for (UOp n : order) {
       if (n->is(Op::Stage) && n->ints().size() > 2) rings.push_back(n);
       if (!n->is(Op::Range)) continue;
+      accumulates |= range_role(n) == Role::Accumulate;
       if (is_tile(range_role(n))) tiles |= slot_bit(n);
       if (is_worker(range_role(n))) workers |= slot_bit(n);
       if (range_role(n) == Role::Fragment) fragments |= slot_bit(n);
@@ -36,7 +38,7 @@ struct Facts {
       if (workers && n->is(Op::Range) && (n->src(0)->ranges & workers)) divergent |= slot_bit(n);
     for (UOp n : order)
       for (Node* s : n->src())
-        if (!accumulated_ranges(UOp(s)).empty()) accumulated.push_back({UOp(s), n});
+        if (accumulates && !accumulated_ranges(UOp(s)).empty()) accumulated.push_back({UOp(s), n});
   }
 };
 
@@ -50,9 +52,9 @@ bool shares_slots(const Facts& f) {
   });
 }
 
-bool has_misplaced_loop(const Facts& f) { return misplaced_loop(f.body).get() != nullptr; }
+bool has_misplaced_loop(const Facts& f) { return misplaced_loop(f.order).get() != nullptr; }
 
-bool has_two_vectors(const Facts& f) { return value_of_two_vectors(f.body).get() != nullptr; }
+bool has_two_vectors(const Facts& f) { return value_of_two_vectors(f.order).get() != nullptr; }
 
 bool is_written(std::span<const UOp> order, UOp memory) {
   return std::ranges::any_of(

@@ -63,24 +63,29 @@ class Chooser : Sketch {
       const Proposal* row;
       int n;
       Chooser trial;
-      double cost;
+      double cost = -1;
+    };
+    auto cost_of = [&](Way& way) {
+      if (way.cost >= 0) return way.cost;
+      way.cost = cost(way.trial.body, one).total;
+      if (flag(Flag::DEBUG) >= 4)
+        std::fprintf(stderr, "%s: %s  %s\n", way.row->name, general_text(way.cost, 4).c_str(),
+                     to_string(way.trial.actions).c_str());
+      return way.cost;
     };
     std::vector<Way> found;
     const double enough = all ? 0 : kNearEnough * least_cost();
-    bool near = false;
+    auto is_near = [&] { return enough > 0 && !found.empty() && cost_of(found.back()) < enough; };
     for (const Proposal& row : kProposals)
-      for (int n = 0; n < row.variants && !near; ++n) {
-        Way way{&row, n, *this, 0};
+      for (int n = 0; n < row.variants && !is_near(); ++n) {
+        Way way{&row, n, *this};
         way.trial.target = &one;
-        if (!(way.trial.*row.propose)(n)) continue;
-        way.cost = cost(way.trial.body, one).total;
-        if (flag(Flag::DEBUG) >= 4)
-          std::fprintf(stderr, "%s: %s  %s\n", row.name, general_text(way.cost, 4).c_str(),
-                       to_string(way.trial.actions).c_str());
-        near = way.cost < enough;
-        found.push_back(std::move(way));
+        if ((way.trial.*row.propose)(n)) found.push_back(std::move(way));
       }
-    std::ranges::stable_sort(found, {}, &Way::cost);
+    if (found.size() > 1) {
+      for (Way& way : found) cost_of(way);
+      std::ranges::stable_sort(found, {}, &Way::cost);
+    }
     std::vector<Chooser> ways;
     for (Way& way : found) {
       way.trial.target = target;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "algebra/algebra.h"
+#include "ir/memo.h"
 
 namespace mote {
 
@@ -42,16 +41,16 @@ UOp Sketch::root() const {
 }
 
 void Sketch::note_accesses(std::span<const UOp> order) {
-  std::unordered_set<const Node*> stores;
-  std::unordered_map<const Node*, uint64_t> around;
+  MemoLease<bool> stores;
+  MemoLease<uint64_t> around;
   for (UOp n : order) {
-    if (n->is(Op::Store)) stores.insert(n->src(0).get());
+    if (n->is(Op::Store)) (*stores)[n->src(0)] = true;
     if (n->is(Op::Reduce))
       for (UOp inside : toposort(n->src(0)))
-        if (inside->is(Op::Index)) around[inside.get()] |= n->src(0)->ranges;
+        if (inside->is(Op::Index)) (*around)[inside] |= n->src(0)->ranges;
   }
   for (UOp n : order)
-    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), stores.count(n.get()), around[n.get()]);
+    if (n->is(Op::Index)) note_access(n->src(0), n->src(1), (*stores)[n], (*around)[n]);
 }
 
 void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
@@ -60,10 +59,16 @@ void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
 }
 
 void Sketch::look() {
-  outputs.clear();
-  reduces.clear();
-  accesses.clear();
-  sum = sum_stage = {};
+  std::vector<Known::Look>& looks = known_->looks[body.get()];
+  const auto same = std::ranges::find_if(
+      looks, [&](const Known::Look& l) { return l.focus == focus && l.nests == nests; });
+  if (same != looks.end()) return void(Seen::operator=(same->seen));
+  look_anew();
+  looks.push_back({focus, nests, *this});
+}
+
+void Sketch::look_anew() {
+  Seen::operator=({});
   std::vector<UOp> order = toposort(body);
   ranges = Ranges(order);
   int sums = 0;
@@ -91,9 +96,19 @@ void Sketch::look() {
   std::ranges::sort(reduces, {}, range_slot);
 }
 
-bool Sketch::act(const Action& a) {
+UOp Sketch::after(const Action& a) {
+  std::vector<Known::Step>& steps = known_->steps[body.get()];
+  const auto same = std::ranges::find(steps, a, &Known::Step::action);
+  if (same != steps.end()) return same->next;
   UOp next = apply(body, a);
-  if (!next || !runs_on(next, *target)) return false;
+  if (next && !runs_on(next, *target)) next = {};
+  steps.push_back({a, next});
+  return next;
+}
+
+bool Sketch::act(const Action& a) {
+  const UOp next = after(a);
+  if (!next) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
@@ -110,16 +125,6 @@ bool Sketch::act_all(std::span<const Action> list) {
   actions.insert(actions.end(), list.begin(), list.end());
   look();
   return true;
-}
-
-void Sketch::take(const Sketch& trial) {
-  body = trial.body;
-  actions = trial.actions;
-  nests = trial.nests;
-  shared = trial.shared;
-  sweeps = trial.sweeps;
-  last = trial.last;
-  look();
 }
 
 int Sketch::split(int slot, int64_t amount, Role role) {

@@ -1,5 +1,8 @@
 // A kernel while its actions are chosen: the body so far and what its memory accesses look like.
 #pragma once
+#include <memory>
+#include <unordered_map>
+
 #include "algebra/algebra.h"
 #include "base/integers.h"
 #include "optimize/apply.h"
@@ -21,7 +24,15 @@ struct Access {
   bool depends_on(UOp range) const { return (moved_by & slot_bit(range)) != 0; }
 };
 
-struct Sketch {
+// What a body looks like, or one of its nests.
+struct Seen {
+  Ranges ranges;
+  std::vector<UOp> outputs, reduces;  // by slot
+  std::vector<Access> accesses;
+  UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
+};
+
+struct Sketch : Seen {  // as of the last look()
   UOp body;
   const Target* target;
   std::vector<Action> actions;
@@ -29,22 +40,20 @@ struct Sketch {
   // it were a kernel that stores there. -1: what the outputs are made of.
   std::vector<uint64_t> nests;
   int focus = -1;
-  Ranges ranges;  // these as of the last look()
-  // By slot.
-  std::vector<UOp> outputs, reduces;
-  std::vector<Access> accesses;
   int shared = -1;           // the slot of a loop that was cut for threads
   bool sweeps = false;       // rows are added to all outputs
   std::vector<Action> last;  // what is to be done when threads are chosen
-  UOp sum, sum_stage;        // the only reduce, and where it is staged; empty: none, or several
 
-  Sketch(UOp kernel, const Target& on) : body(kernel), target(&on), ranges(kernel) { look(); }
+  Sketch(UOp kernel, const Target& on)
+      : body(kernel), target(&on), known_(std::make_shared<Known>()) {
+    look();
+  }
   void look();
   void find_nests();  // every stage with loops of its own
   void look_at(int nest) { focus = nest, look(); }
   bool act(const Action& a);       // and look; false: refused
   bool act_all(std::span<const Action> list);  // no splits; the target runs what comes of it
-  void take(const Sketch& trial);  // what was tried on a copy of this one
+  void take(const Sketch& trial) { *this = trial; }  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
   // An output loop becomes two of which the inner one takes its place among the others.
@@ -56,6 +65,24 @@ struct Sketch {
   static bool may_cut(UOp r, int64_t piece);
 
  private:
+  // What the copies of one sketch found out: ways to choose loops begin alike.
+  struct Known {
+    struct Step {
+      Action action;
+      UOp next;  // empty: refused
+    };
+    struct Look {
+      int focus;
+      std::vector<uint64_t> nests;
+      Seen seen;
+    };
+    std::unordered_map<const Node*, std::vector<Step>> steps;  // by body
+    std::unordered_map<const Node*, std::vector<Look>> looks;
+  };
+  std::shared_ptr<Known> known_;
+
+  UOp after(const Action& a);
+  void look_anew();
   int nest_of(UOp stage) const;  // -1: it belongs to what is looked at
   UOp root() const;
   void note_accesses(std::span<const UOp> order);

@@ -1,7 +1,6 @@
 // Staging: the reads of one memory, or the sums, held over copies of some ranges.
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include "algebra/algebra.h"
 #include "ir/program.h"
@@ -13,31 +12,25 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
-struct Users {
-  std::unordered_map<const Node*, std::vector<UOp>> of;
-  explicit Users(std::span<const UOp> order) {
-    for (UOp n : order)
-      for (Node* s : n->src())
-        if (of[s].empty() || of[s].back() != n) of[s].push_back(n);
+UOp only_user(std::span<const UOp> order, UOp value) {
+  UOp found;
+  for (UOp n : order) {
+    if (!std::ranges::count(n->src(), value.get())) continue;
+    if (found) return {};
+    found = n;
   }
-};
-
-bool is_place(UOp index, Op effect, const Users& users) {
-  return std::ranges::any_of(users.of.at(index.get()),
-                             [&](UOp u) { return u->is(effect) && u->src(0) == index; });
+  return found;
 }
 
 // The largest value made of a read that depends on no range the read does not depend on. Products
 // of tiles take what was read.
-UOp largest_alike(UOp read, const Users& users) {
+UOp largest_alike(UOp read, std::span<const UOp> order) {
   const std::vector<UOp> ranges = open_ranges(read);
   if (std::ranges::count(ranges, Role::Fragment, range_role)) return read;
   UOp value = read;
   while (true) {
-    auto it = users.of.find(value.get());
-    if (it == users.of.end() || it->second.size() != 1) return value;
-    UOp user = it->second[0];
-    if (!has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
+    UOp user = only_user(order, value);
+    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
     if (user->dtype == DType::index || user->dtype == DType::boolean) return value;
     value = user;
   }
@@ -53,7 +46,7 @@ struct Staged {
 
 Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
   UOp read = only_read(body, param, slots, refused);
-  return {read, read ? largest_alike(read, Users(toposort(body))) : UOp()};
+  return {read, read ? largest_alike(read, toposort(body)) : UOp()};
 }
 
 Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
@@ -206,14 +199,15 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
 
 std::vector<UOp> reads_of(UOp body, int param, uint64_t slots, std::string* refused) {
   const std::vector<UOp> order = toposort(body);
-  const Users users(order);
   std::vector<UOp> reads;
   auto no = [&](std::string why) { return refuse(refused, std::move(why)), std::vector<UOp>(); };
+  auto is_in_it = [&](UOp n) {
+    return n->is(Op::Index) && n->src(0)->is(Op::Param) && n->src(0)->ints(0) == param;
+  };
   for (UOp n : order) {
-    if (!n->is(Op::Index) || !n->src(0)->is(Op::Param) || n->src(0)->ints(0) != param) continue;
-    if (is_place(n, Op::Store, users)) return no("the memory is written by this kernel");
-    if (is_place(n, Op::Fetch, users)) return no("it is fetched ahead");
-    if ((n->ranges & slots) == slots) reads.push_back(n);
+    if (n->is(Op::Store) && is_in_it(n->src(0))) return no("the memory is written by this kernel");
+    if (n->is(Op::Fetch) && is_in_it(n->src(0))) return no("it is fetched ahead");
+    if (is_in_it(n) && (n->ranges & slots) == slots) reads.push_back(n);
   }
   return reads.empty() ? no(text("no read of ", param, " depends on all of these")) : reads;
 }

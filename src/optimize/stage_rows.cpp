@@ -210,7 +210,7 @@ UOp apply_stage_rows(UOp body, const Action& a, const Ranges& ranges, std::strin
     return refuse(refused, "too many ranges");
   int next_slot = ranges.next_slot;
   body = separate_folds(body, next_slot);
-  UOp split = cut_range(body, Ranges(body).find(a.slot), a.amount, Role::Loop, refused, true);
+  UOp split = cut_range(body, a, Ranges(body), refused, true);
   if (!split) return {};
   UOp row = Ranges(split).find(next_slot);
   UOp wide = Widener(row, a.amount, next_slot + 1).run(split);
