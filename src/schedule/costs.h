@@ -11,7 +11,14 @@ namespace mote {
 struct Cost {
   double each = 0;   // to evaluate one element with everything cheap below fused, in operations
   double bytes = 0;  // of the distinct buffers below
+  int lane = -1;     // the axis along which the largest of them lies; -1: none that is known
 };
+
+// What a fold loses by sharing its kernel with another one. The loops of a kernel are chosen for its
+// only fold: a tile in registers so that products share what they load, sums in several passes
+// where memory is read across them. Without a tile each product loads its own operands, at worst
+// lane by lane; memory beyond the near caches that is read across is waited for.
+double lost_beside_others(double products, double bytes_across, const Target& target);
 
 // Built once, sources first, from what a node's sources cost. What several sources share is counted
 // once, where they ask for it at the same place.
@@ -32,6 +39,7 @@ class Costs {
   void weigh(UOp n, const Bounds& bounds, const Target& target);
   void add_parts(UOp source, const Bounds& bounds, const Target& target);
   void keep(UOp n, bool whole, Cost alone);
+  int lane_of(UOp n, const Bounds& bounds) const;
 
   std::vector<Cost> by_id_;
   std::vector<std::span<const Part>> parts_;  // by node id: of one element's evaluation, by id

@@ -463,7 +463,7 @@ class Assigner {
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
-      kernel_of(r).sums_products |= choices_.sums_products(n);
+      kernel_of(r).is_tiled |= choices_.wants_kernel(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = may_reorder(n) ? static_cast<Op>(n->ints(0)) : Op::Sink;
       asked.scope = hoisted_scope(r);

@@ -112,7 +112,7 @@ struct KernelDraft {
   int next_slot = 0;
   std::vector<int64_t> extents;   // by slot
   uint64_t reduce_slots = 0;
-  bool sums_products = false;     // the loops are to be tiled for one such sum
+  bool is_tiled = false;          // the loops are to be chosen for one fold
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
