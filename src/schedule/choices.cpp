@@ -93,10 +93,18 @@ double Choices::lost_beside_others(UOp n) const {
 
 bool Choices::disturbs(UOp n, const Request& r) const {
   const KernelDraft& k = kernel_of(r);
+  if (n->is(Op::Contiguous)) return k.is_tiled && adds_fold(n->src(0));
+  if (!n->is(Op::Reduce)) return false;
   if (k.staged || r.folded_by == static_cast<Op>(n->ints(0))) return false;
   if (!wants_kernel(n)) return k.is_tiled;
   const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
   return k.reduce_slots || static_cast<size_t>(axes) < k.ranges.size();
+}
+
+bool Choices::adds_fold(UOp n) const {
+  auto folds = [&](UOp v) { return wants_kernel(under_movement(v)); };
+  n = under_movement(n);
+  return folds(n) || (n->is(Op::Add) && (folds(n->src(0)) || folds(n->src(1))));
 }
 
 bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {

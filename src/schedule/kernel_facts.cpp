@@ -54,7 +54,7 @@ void add_fold(UOp reduce, KernelFacts& f) {
     reuses |= (i->src(1)->ranges & all) != all;
     const UOp position = split_gate(i->src(1)).idx;
     if (!(shortest_steps(position) & own))
-      f.across += static_cast<double>(bytes_of(i->src(0)));
+      f.across = std::max(f.across, static_cast<double>(bytes_of(i->src(0))));
   }
   if (reuses) f.products += positions(all, order);
 }

@@ -108,7 +108,7 @@ class Merger {
     for (UOp p : places_of(step(a)))
       if (std::ranges::count(places_of(step(b)), p.get()))
         saved += static_cast<double>(bytes_of(memory_of(p))) * target(a).byte_cost;
-    return lost_beside_others(x.products + y.products, x.across + y.across, target(a)) <= saved;
+    return lost_beside_others(x.products + y.products, std::max(x.across, y.across), target(a)) <= saved;
   }
 
   bool may_merge(int a, int b) {

@@ -74,7 +74,7 @@ struct KernelFacts {
   // In sums that reuse what they load, such as matrix products; what does not change within the sum
   // is not used again in it.
   double products = 0;
-  double across = 0;              // bytes read by folds, of which neighbours belong to other results
+  double across = 0;              // bytes of the largest memory that a fold reads across
   std::vector<bool> is_read;      // by slot
   std::vector<Elements> written;  // by effect: no others are
   std::vector<UOp> outputs;       // the loops of its effects
