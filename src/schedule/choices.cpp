@@ -85,15 +85,18 @@ double Choices::lost_beside_others(UOp n) const {
   const Cost& c = costs_[sum];
   const double products = element_count(sum->src(0));
   const bool reuses = products * size_of(n->dtype) > 8 * c.bytes;
-  const auto axes = std::span(sum->ints()).subspan(1);
-  const int lane = costs_[sum->src(0)].lane;
-  const bool across = lane >= 0 && !std::ranges::count(axes, lane);
-  return mote::lost_beside_others(reuses ? products : 0, across ? c.bytes : 0, target_of(n));
+  double across = 0;
+  if (is_far(c.bytes, target_of(n))) {
+    const int lane = costs_.lane(sum->src(0), bounds_);
+    const bool folded = std::ranges::count(std::span(sum->ints()).subspan(1), lane) > 0;
+    if (lane >= 0 && !folded) across = c.bytes;
+  }
+  return mote::lost_beside_others(reuses ? products : 0, across, target_of(n));
 }
 
 bool Choices::disturbs(UOp n, const Request& r) const {
   const KernelDraft& k = kernel_of(r);
-  if (n->is(Op::Contiguous)) return k.is_tiled && adds_fold(n->src(0));
+  if (n->is(Op::Contiguous)) return adds_fold(n->src(0));
   if (!n->is(Op::Reduce)) return false;
   if (k.staged || r.folded_by == static_cast<Op>(n->ints(0))) return false;
   if (!wants_kernel(n)) return k.is_tiled;

@@ -4,11 +4,15 @@
 
 namespace mote {
 
+bool is_far(double bytes, const Target& target) {
+  return bytes > static_cast<double>(target.l2_bytes);
+}
+
 double lost_beside_others(double products, double bytes_across, const Target& target) {
-  constexpr int kElement = 4;  // bytes, as most have
-  const bool far = bytes_across > static_cast<double>(target.l2_bytes);
+  constexpr int kElement = 4;   // bytes, as most have
+  constexpr double kWaits = 3;  // a line that is waited for, in lines that come in time
   return products * target.load_cost * (target.vector_bytes / kElement) +
-         (far ? bytes_across * target.byte_cost : 0);
+         (is_far(bytes_across, target) ? kWaits * bytes_across * target.byte_cost : 0);
 }
 
 double element_count(UOp n) { return static_cast<double>(n->shape->count()); }
@@ -71,15 +75,14 @@ static int moved_lane(UOp n, int lane) {
   return -1;
 }
 
-int Costs::lane_of(UOp n, const Bounds& bounds) const {
-  int lane = -1;
-  double most = 0;
-  for (Node* s : n->src()) {
-    if (!s->shape || by_id_[s->id].bytes <= most) continue;
-    most = by_id_[s->id].bytes;
-    lane = will_be_stored(UOp(s), bounds) ? last_axis(UOp(s)) : by_id_[s->id].lane;
-  }
-  return has(n->op, Movement) ? moved_lane(n, lane) : lane;
+int Costs::lane(UOp n, const Bounds& bounds) const {
+  if (is_buffer(n) || will_be_stored(n, bounds)) return last_axis(n);
+  UOp largest;
+  for (Node* s : n->src())
+    if (s->shape && (!largest || by_id_[s->id].bytes > by_id_[largest->id].bytes)) largest = UOp(s);
+  if (!largest) return -1;
+  const int below = lane(largest, bounds);
+  return has(n->op, Movement) ? moved_lane(n, below) : below;
 }
 
 void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {
@@ -135,9 +138,7 @@ Costs::Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& ta
   parts_.resize(arena().size());
   for (UOp n : order) {
     if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
-    if (!n->shape) continue;
-    weigh(n, bounds, targets[n->device]);
-    by_id_[n->id].lane = is_buffer(n) ? last_axis(n) : lane_of(n, bounds);
+    if (n->shape) weigh(n, bounds, targets[n->device]);
   }
 }
 

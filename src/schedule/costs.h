@@ -11,9 +11,10 @@ namespace mote {
 struct Cost {
   double each = 0;   // to evaluate one element with everything cheap below fused, in operations
   double bytes = 0;  // of the distinct buffers below
-  int lane = -1;     // the axis along which the largest of them lies; -1: none that is known
 };
 
+// So many bytes do not stay in a near cache.
+bool is_far(double bytes, const Target& target);
 // What a fold loses by sharing its kernel with another one. The loops of a kernel are chosen for its
 // only fold: a tile in registers so that products share what they load, sums in several passes
 // where memory is read across them. Without a tile each product loads its own operands, at worst
@@ -27,6 +28,8 @@ class Costs {
   Costs() = default;
   Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets);
   const Cost& operator[](UOp n) const { return by_id_[n->id]; }
+  // The axis of n along which the largest buffer below lies; -1: none that is known.
+  int lane(UOp n, const Bounds& bounds) const;
   // A comparison that goes when the sum around it collapses to a gather.
   bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }
 
@@ -39,7 +42,6 @@ class Costs {
   void weigh(UOp n, const Bounds& bounds, const Target& target);
   void add_parts(UOp source, const Bounds& bounds, const Target& target);
   void keep(UOp n, bool whole, Cost alone);
-  int lane_of(UOp n, const Bounds& bounds) const;
 
   std::vector<Cost> by_id_;
   std::vector<std::span<const Part>> parts_;  // by node id: of one element's evaluation, by id

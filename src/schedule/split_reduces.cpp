@@ -1,6 +1,7 @@
 // Reduces that no kernel does well as they are become several.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "ir/freedoms.h"
 #include "rewrite/rewrite.h"
 #include "schedule/costs.h"
@@ -25,7 +26,23 @@ bool is_product(UOp term, const Target& target) {
   return products > kUses * factors && lost_beside_others(products, 0, target) > target.launch_cost;
 }
 
-// From left to right.
+// How a product is made of its factors, as far as equal layers have it alike.
+uint64_t form_of(UOp product) {
+  uint64_t form = 0;
+  for (UOp at : under_movement(product)->src()) {
+    uint64_t side = 0;
+    for (;; at = at->src(0)) {
+      const bool moves = has(at->op, Movement), cuts = at->is(Op::Shrink);
+      side = mix(side + 1, static_cast<uint64_t>(at->op));
+      if (moves && !cuts) side = mix(side + 1, at->arg.object->hash);
+      if (!moves) break;
+    }
+    form += side;
+  }
+  return form;
+}
+
+// By their form: operands of Add have no order that equal layers share.
 std::vector<UOp> terms_of(UOp sum) {
   std::vector<UOp> terms, rest{sum};
   while (!rest.empty()) {
@@ -36,44 +53,33 @@ std::vector<UOp> terms_of(UOp sum) {
     else
       terms.push_back(n);
   }
+  std::ranges::stable_sort(terms, {}, form_of);
   return terms;
 }
 
 // The sum of several sums of products, such as the gradient of a weight that was used several
-// times: each of them has loops of its own, and adds to what those before it gave.
+// times: each of them has loops of its own. Every few, one adds those before it to its own, so that
+// not all of them are kept until the last one is there.
 UOp product_by_product(UOp n, UOp value, const Target& target) {
+  constexpr size_t kFew = 4;
   if (static_cast<Op>(n->ints(0)) != Op::Add || !value->is(Op::Add) || !may_reorder(n)) return {};
   std::vector<UOp> terms = terms_of(value);
-  const auto rest = std::ranges::stable_partition(
+  const auto others = std::ranges::stable_partition(
       terms, [&](UOp term) { return is_product(term, target); });
-  const auto products = std::ssize(terms) - std::ssize(rest);
-  if (products < 1 || terms.size() < 2) return {};
-  UOp sum;
-  for (UOp term : rest) sum = sum ? sum + term : term;
-  if (sum) sum = listed(Op::Reduce, sum, n->ints());
-  for (UOp term : std::span(terms).first(static_cast<size_t>(products))) {
-    const UOp more = listed(Op::Reduce, term, n->ints());
-    sum = sum ? make(Op::Contiguous, n->dtype, {sum}) + more : more;
+  const size_t products = terms.size() - others.size();
+  if (!products) return {};
+  auto stored = [](UOp v) { return make(Op::Contiguous, v->dtype, {v}); };
+  UOp sum, rest;
+  for (UOp term : others) rest = rest ? rest + term : term;
+  if (rest) sum = listed(Op::Reduce, rest, n->ints());
+  for (size_t i = 0; i < products; ++i) {
+    const bool last = i + 1 == products, adds = last || (i + 1) % kFew == 0;
+    const UOp more = listed(Op::Reduce, terms[i], n->ints());
+    const UOp one = adds ? more : stored(more);
+    sum = sum ? sum + one : one;
+    if (adds && !last) sum = stored(sum);
   }
   return sum;
-}
-
-// Whether a kernel of its value would sum products.
-bool adds_products(UOp n, const Target& target) {
-  auto sums = [&](UOp v) {
-    v = under_movement(v);
-    return v->is(Op::Reduce) && is_product(v->src(0), target);
-  };
-  n = under_movement(n);
-  return sums(n) || (n->is(Op::Add) && (sums(n->src(0)) || sums(n->src(1))));
-}
-
-// Of two such values a kernel makes one, and adds it to the other, which is in memory: of many each
-// adds to those before it, and they are not all kept until the last one is there.
-UOp one_by_one(const Mapped& now, const Target& target) {
-  const UOp a(now.src[0]), b(now.src[1]);
-  if (!adds_products(a, target) || !adds_products(b, target)) return {};
-  return make(Op::Contiguous, a->dtype, {a}) + b;
 }
 
 // A reduce of very much into very little runs on one core: it becomes two, the first with an axis
@@ -114,9 +120,8 @@ UOp in_two_steps(UOp n, UOp value, const Target& target) {
 
 UOp split_reduces(UOp sink, const Targets& targets) {
   return map_nodes("split reduces", sink, [&](UOp n, const Mapped& now) {
-    const Target& target = targets[n->device];
-    if (n->is(Op::Add) && n->shape) return one_by_one(now, target);
     if (!n->is(Op::Reduce)) return UOp();
+    const Target& target = targets[n->device];
     const UOp sums = product_by_product(n, now.src[0], target);
     return sums ? sums : in_two_steps(n, now.src[0], target);
   });
