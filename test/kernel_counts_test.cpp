@@ -1,6 +1,8 @@
 // How many kernels programs become, and how much work the estimator sees in them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "engine/realize.h"
 
 #include <mote/mote.h>
@@ -80,19 +82,50 @@ TEST_SUITE("kernel counts") {
     CHECK(back.total.bytes <= 5 * 4 * n);
   }
 
-  TEST_CASE("products of one operand over the same loops are one kernel") {
-    Tensor x = input({256, 512});
-    Tensor k = input({512, 128}), v = input({512, 128}), q = input({512, 384});
-    const double macs = 256.0 * 512 * 128;
-    check_counts("keys and values", {matmul(x, k), matmul(x, v)},
-                 {1, 4.1 * macs, 4.1 * (2 * 256 * 512 + 2 * 512 * 128 + 2 * 256 * 128)});
-    check_counts("other queries", {matmul(x, k), matmul(x, v), matmul(x, q)}, {2, 2e8, 4e6});
-    check_counts("other rows", {matmul(x, k), matmul(input({256, 512}), v)}, {2, 8e7, 2e6});
+  TEST_CASE("folds share a kernel only where they lose no tile") {
+    auto folds = [](const std::vector<Tensor>& outputs) {
+      const std::vector<KernelReport> all = explain(outputs).kernels;
+      return std::ranges::count_if(all, [](const KernelReport& k) { return k.name[0] == 'r'; });
+    };
+    Tensor x = input({256, 512}), y = input({256, 512}), k = input({512, 128}), v = input({512, 128});
+    CHECK(folds({matmul(x, k), matmul(x, v)}) == 2);
+    CHECK(folds({matmul(x, k).silu() * matmul(x, v)}) == 2);
+    CHECK(folds({matmul(x, k).tanh() * matmul(y, v)}) == 2);
+    // The last one is made where it is used.
+    CHECK(explain(std::vector{matmul(x, k).silu() * matmul(x, v)}).kernels.size() == 2);
+    // Less is lost than a launch costs.
+    Tensor a = input({8, 8}), b = input({8, 8}), c = input({8, 8});
+    CHECK(folds({matmul(a, b), matmul(a, c)}) == 1);
+    CHECK(folds({matmul(a, b).silu() * matmul(a, c)}) == 1);
+    // Rows are read as memory lies, columns only from near caches in one pass.
+    Tensor rows = input({4096, 1024}), few = input({64, 1024});
+    CHECK(folds({rows.sum(1), rows.square().sum(1)}) == 1);
+    CHECK(folds({few.sum(0), few.square().sum(0)}) == 1);
+    CHECK(folds({rows.amax(0), rows.square().amax(0)}) >= 2);
+    CHECK(folds({(rows - rows.mean(0)).square().sum(0)}) >= 2);
     // Both products are right, with loops of their own in one kernel.
-    Tensor a = arange(0, 12).to(float32).reshape({3, 4}).contiguous();
-    Tensor left = matmul(a, a.t()), right = matmul(a, (a * 2).contiguous().t());
+    Tensor m = arange(0, 12).to(float32).reshape({3, 4}).contiguous();
+    Tensor left = matmul(m, m.t()), right = matmul(m, (m * 2).contiguous().t());
     realize({left, right});
     CHECK((left * 2).to_vector<float>() == right.to_vector<float>());
+  }
+
+  TEST_CASE("a weight that is used several times gets its gradient product by product") {
+    Tensor w = input({128, 256}).requires_grad_(), sum;
+    constexpr int kTimes = 40;
+    for (int i = 0; i < kTimes; ++i) {
+      Tensor y = matmul(input({32, 128}), w).tanh();
+      sum = sum.defined() ? sum + y : y;
+    }
+    const double macs = 32.0 * 128 * 256;
+    ScheduleReport r = explain(sum.gradient({w}, input({32, 256})));
+    int products = 0;
+    for (const KernelReport& k : r.kernels) {
+      CHECK(k.estimate.ops < 3.1 * macs);
+      products += k.estimate.ops > 1.9 * macs;
+    }
+    CHECK(products == 2 * kTimes);
+    CHECK(r.total.ops <= 2 * kTimes * 2.2 * macs);
   }
 
   TEST_CASE("softmax and norms") {

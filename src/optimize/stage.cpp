@@ -97,13 +97,14 @@ std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* re
   return axes;
 }
 
-// The furthest place of a position that is linear in its ranges and starts at 0; -1: it is not.
+// The furthest place of a position that is linear in its ranges and starts at 0; -1: it is not, or
+// ranges end where others say, so that it is not reached beside all positions of these.
 int64_t furthest(UOp position) {
   int64_t far = 0;
   std::vector<std::pair<UOp, UOp>> zeros;
   for (UOp r : open_ranges(position)) {
     const int64_t stride = stride_of(position, r).value_or(-1), size = most_positions(r);
-    if (stride < 0 || size == 0) return -1;
+    if (stride < 0 || size == 0 || r->src(0)->ranges) return -1;
     far += stride * (size - 1);
     zeros.emplace_back(r, index(0));
   }

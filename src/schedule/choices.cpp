@@ -78,20 +78,36 @@ bool Choices::better_staged(UOp n, const Entry& e, const Staging& s, bool stored
   return better && has_room_to_stage(n, e, s);
 }
 
-bool Choices::sums_products(UOp n) const {
-  if (!n->is(Op::Reduce)) return false;
+double Choices::lost_beside_others(UOp n) const {
+  if (!n->is(Op::Reduce)) return 0;
   UOp sum = n;
   while (UOp inner = continued(sum)) sum = inner;
+  const Cost& c = costs_[sum];
   const double products = element_count(sum->src(0));
-  return products > target_of(n).launch_cost && products * size_of(n->dtype) > 8 * costs_[sum].bytes;
+  const bool reuses = products * size_of(n->dtype) > 8 * c.bytes;
+  double across = 0;
+  if (is_far(c.bytes, target_of(n))) {
+    const int lane = costs_.lane(sum->src(0), bounds_);
+    const bool folded = std::ranges::count(std::span(sum->ints()).subspan(1), lane) > 0;
+    if (lane >= 0 && !folded) across = c.bytes;
+  }
+  return mote::lost_beside_others(reuses ? products : 0, across, target_of(n));
 }
 
 bool Choices::disturbs(UOp n, const Request& r) const {
   const KernelDraft& k = kernel_of(r);
+  if (n->is(Op::Contiguous)) return adds_fold(n->src(0));
+  if (!n->is(Op::Reduce)) return false;
   if (k.staged || r.folded_by == static_cast<Op>(n->ints(0))) return false;
-  if (!sums_products(n)) return k.sums_products;
+  if (!wants_kernel(n)) return k.is_tiled;
   const auto axes = std::ranges::count_if(r.position, [](UOp p) { return !is_const(p); });
-  return (k.reduce_slots && !k.sums_products) || static_cast<size_t>(axes) < k.ranges.size();
+  return k.reduce_slots || static_cast<size_t>(axes) < k.ranges.size();
+}
+
+bool Choices::adds_fold(UOp n) const {
+  auto folds = [&](UOp v) { return wants_kernel(under_movement(v)); };
+  n = under_movement(n);
+  return folds(n) || (n->is(Op::Add) && (folds(n->src(0)) || folds(n->src(1))));
 }
 
 bool Choices::reduce_wants_own_kernel(UOp n, const Entry& e) const {

@@ -25,12 +25,12 @@ class Choices {
 
   bool better_stored(UOp n, const Entry& e) const;
   bool better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const;
-  // Far more products are summed than elements are read: registers and caches must be shared out to
-  // all its loops together.
-  bool sums_products(UOp n) const;
-  // Whether a reduce and the rest of the kernel that asks for it would keep each other from being
-  // tiled: a sum of products beside loops that are not its own. What stages values has nests that
-  // are tiled each by itself.
+  // Whether the loops of the kernel that folds n are to be chosen for this fold: it would lose more
+  // beside another one than a launch costs.
+  bool wants_kernel(UOp n) const { return lost_beside_others(n) > target_of(n).launch_cost; }
+  // Whether a reduce, or what is to be in memory and adds to one, and the rest of the kernel that
+  // asks for it would keep each other from the loops that they want. What stages values has nests
+  // with loops that are chosen for each by itself.
   bool disturbs(UOp n, const Request& r) const;
 
   bool counts_as_buffer(UOp n) const { return bounds_.stored[n->id] || bounds_.forced[n->id]; }
@@ -58,6 +58,8 @@ class Choices {
     return draft_.kernels[static_cast<size_t>(r.kernel)];
   }
   double evaluations(const Request& r) const;
+  double lost_beside_others(UOp n) const;
+  bool adds_fold(UOp n) const;
   bool has_room_to_stage(UOp n, const Entry& e, const Staging& s) const;
   // A fused reduce must not rob its consumer of parallel loops, nor stand inside another loop nest
   // that the optimiser could not tile.

@@ -4,6 +4,17 @@
 
 namespace mote {
 
+bool is_far(double bytes, const Target& target) {
+  return bytes > static_cast<double>(target.l2_bytes);
+}
+
+double lost_beside_others(double products, double bytes_across, const Target& target) {
+  constexpr int kElement = 4;   // bytes, as most have
+  constexpr double kWaits = 3;  // a line that is waited for, in lines that come in time
+  return products * target.load_cost * (target.vector_bytes / kElement) +
+         (is_far(bytes_across, target) ? kWaits * bytes_across * target.byte_cost : 0);
+}
+
 double element_count(UOp n) { return static_cast<double>(n->shape->count()); }
 
 // A sum over where(position == index, x, 0) reads one element and will collapse to a gather. Gives
@@ -29,9 +40,49 @@ double fold_count(UOp reduce) {
   return out == 0 ? 0 : in / out;
 }
 
+static bool is_buffer(UOp n) {
+  return OpSet{Op::Param, Op::After, Op::Contiguous, Op::Copy}.has(n->op);
+}
+
 // Whether readers find the value in memory, as far as can be told before all is decided.
 static bool will_be_stored(UOp n, const Bounds& bounds) {
   return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > kMuch);
+}
+
+static int last_axis(UOp n) {
+  int axis = static_cast<int>(n->shape->dims.size()) - 1;
+  while (axis >= 0 && n->shape->dims[static_cast<size_t>(axis)] == Dim(1)) --axis;
+  return axis;
+}
+
+static int64_t elements_inside(UOp n, int axis) {
+  int64_t count = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < n->shape->dims.size(); ++i)
+    count *= n->shape->dims[i].size;
+  return count;
+}
+
+// Where the axis of a movement's source is afterwards.
+static int moved_lane(UOp n, int lane) {
+  if (lane < 0 || n->src(0)->shape->dims[static_cast<size_t>(lane)] == Dim(1)) return -1;
+  if (n->is(Op::Permute))
+    return static_cast<int>(std::ranges::find(n->ints(), lane) - n->ints().begin());
+  if (!n->is(Op::Reshape)) return lane;
+  const int64_t inside = elements_inside(n->src(0), lane);
+  for (int axis = last_axis(n); axis >= 0; --axis)
+    if (n->shape->dims[static_cast<size_t>(axis)] != Dim(1) && elements_inside(n, axis) == inside)
+      return axis;
+  return -1;
+}
+
+int Costs::lane(UOp n, const Bounds& bounds) const {
+  if (is_buffer(n) || will_be_stored(n, bounds)) return last_axis(n);
+  UOp largest;
+  for (Node* s : n->src())
+    if (s->shape && (!largest || by_id_[s->id].bytes > by_id_[largest->id].bytes)) largest = UOp(s);
+  if (!largest) return -1;
+  const int below = lane(largest, bounds);
+  return has(n->op, Movement) ? moved_lane(n, below) : below;
 }
 
 void Costs::add_parts(UOp s, const Bounds& bounds, const Target& target) {
@@ -56,7 +107,7 @@ void Costs::keep(UOp n, bool whole, Cost alone) {
 
 void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
   joined_.clear();
-  if (n->is(Op::Param) || n->is(Op::After) || n->is(Op::Contiguous) || n->is(Op::Copy))
+  if (is_buffer(n))
     return keep(n, true, {target.load_cost, element_count(n) * size_of(n->dtype)});
   for (Node* s : n->src())
     if (s->shape) add_parts(UOp(s), bounds, target);

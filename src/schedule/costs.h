@@ -13,6 +13,14 @@ struct Cost {
   double bytes = 0;  // of the distinct buffers below
 };
 
+// So many bytes do not stay in a near cache.
+bool is_far(double bytes, const Target& target);
+// What a fold loses by sharing its kernel with another one. The loops of a kernel are chosen for its
+// only fold: a tile in registers so that products share what they load, sums in several passes
+// where memory is read across them. Without a tile each product loads its own operands, at worst
+// lane by lane; memory beyond the near caches that is read across is waited for.
+double lost_beside_others(double products, double bytes_across, const Target& target);
+
 // Built once, sources first, from what a node's sources cost. What several sources share is counted
 // once, where they ask for it at the same place.
 class Costs {
@@ -20,6 +28,8 @@ class Costs {
   Costs() = default;
   Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets);
   const Cost& operator[](UOp n) const { return by_id_[n->id]; }
+  // The axis of n along which the largest buffer below lies; -1: none that is known.
+  int lane(UOp n, const Bounds& bounds) const;
   // A comparison that goes when the sum around it collapses to a gather.
   bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }
 

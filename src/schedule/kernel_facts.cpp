@@ -2,6 +2,7 @@
 // out about one of them or made of it holds for all.
 #include <algorithm>
 
+#include "algebra/algebra.h"
 #include "ir/program.h"
 #include "rewrite/rewrite.h"
 #include "schedule/plan.h"
@@ -24,12 +25,38 @@ Elements written_at(UOp place) {
   return {std::max<int64_t>(at->lo, 0), std::min(at->hi, count_of(place->src(0)) - 1) + 1};
 }
 
-void add_operands(UOp reduce, KernelFacts& f) {
-  uint64_t all = reduce->src(0)->ranges, own = 0;
+double positions(uint64_t slots, const std::vector<UOp>& order) {
+  double n = 1;
+  for (UOp r : order)
+    if (r->is(Op::Range) && (slots & slot_bit(r))) n *= static_cast<double>(r->src(0)->hi);
+  return n;
+}
+
+// The slot of the loop with the shortest steps through memory.
+uint64_t shortest_steps(UOp position) {
+  int64_t shortest = INT64_MAX;
+  uint64_t slot = 0;
+  for (UOp r : open_ranges(position)) {
+    const int64_t step = std::llabs(stride_of(position, r).value_or(0));
+    if (step && step < shortest) shortest = step, slot = slot_bit(r);
+  }
+  return slot;
+}
+
+void add_fold(UOp reduce, KernelFacts& f) {
+  const uint64_t all = reduce->src(0)->ranges;
+  uint64_t own = 0;
   for (Node* r : reduce->src().subspan(1)) own |= r->ranges;
-  for (UOp i : toposort(reduce->src(0)))
-    if (is_read(i) && (i->src(1)->ranges & all) != all && (i->src(1)->ranges & own))
-      f.operands.push_back(read_of(i));
+  bool reuses = false;
+  const std::vector<UOp> order = toposort(reduce->src(0));
+  for (UOp i : order) {
+    if (!is_read(i) || !(i->src(1)->ranges & own)) continue;
+    reuses |= (i->src(1)->ranges & all) != all;
+    const UOp position = split_gate(i->src(1)).idx;
+    if (!(shortest_steps(position) & own))
+      f.across = std::max(f.across, static_cast<double>(bytes_of(i->src(0))));
+  }
+  if (reuses) f.products += positions(all, order);
 }
 
 // Those of the effect in most loops come first: others stand in some of them.
@@ -58,7 +85,7 @@ KernelFacts facts_of(UOp body) {
   for (UOp n : toposort(values)) {
     ++f.ops;
     f.staged += n->is(Op::Stage);
-    if (n->is(Op::Reduce)) add_operands(n, f);
+    if (n->is(Op::Reduce)) add_fold(n, f);
   }
   for (UOp n : toposort(roots)) {
     if (is_read(n)) f.reads.push_back(read_of(n));

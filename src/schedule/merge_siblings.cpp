@@ -6,6 +6,7 @@
 
 #include "ir/freedoms.h"
 #include "rewrite/rewrite.h"
+#include "schedule/costs.h"
 #include "schedule/plan.h"
 
 namespace mote {
@@ -99,14 +100,15 @@ class Merger {
            look(i).facts->ops < target(i).max_ops;
   }
 
-  // Products of one operand, such as keys and values of the same rows, are tiled alike.
-  bool share_operand(UOp a, UOp b) {
-    return std::ranges::any_of(facts(a).operands, [&](const KernelFacts::Read& x) {
-      return std::ranges::any_of(facts(b).operands, [&](const KernelFacts::Read& y) {
-        return x.position == y.position && places_of(a)[static_cast<size_t>(x.slot)] ==
-                                               places_of(b)[static_cast<size_t>(y.slot)];
-      });
-    });
+  // A launch, and what both read.
+  bool pays(int a, int b) {
+    const KernelFacts &x = *look(a).facts, &y = *look(b).facts;
+    if (x.inner.empty() || y.inner.empty()) return true;
+    double saved = target(a).launch_cost;
+    for (UOp p : places_of(step(a)))
+      if (std::ranges::count(places_of(step(b)), p.get()))
+        saved += static_cast<double>(bytes_of(memory_of(p))) * target(a).byte_cost;
+    return lost_beside_others(x.products + y.products, std::max(x.across, y.across), target(a)) <= saved;
   }
 
   bool may_merge(int a, int b) {
@@ -123,7 +125,7 @@ class Merger {
     if (!shared) return false;
     if (x.memories() + y.memories() - shared > static_cast<size_t>(target(a).max_buffers))
       return false;
-    return !x.facts->is_heavy() || share_operand(step(a), step(b));
+    return pays(a, b);
   }
 
   // Empty where it would have too many loops.

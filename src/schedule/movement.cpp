@@ -101,6 +101,11 @@ std::vector<UOp> Positions::through(UOp n, std::span<const UOp> position, UOp* v
   }
 }
 
+UOp under_movement(UOp n) {
+  while (has(n->op, Movement)) n = n->src(0);
+  return n;
+}
+
 Under under(UOp n) {
   bool whole = true;
   while (has(n->op, Movement)) {

@@ -71,9 +71,10 @@ struct KernelFacts {
     UOp position;
   };
   std::vector<Read> reads;
-  // Inside reduces that reuse what they load, such as matrix products; what does not change
-  // within the reduce is none.
-  std::vector<Read> operands;
+  // In sums that reuse what they load, such as matrix products; what does not change within the sum
+  // is not used again in it.
+  double products = 0;
+  double across = 0;              // bytes of the largest memory that a fold reads across
   std::vector<bool> is_read;      // by slot
   std::vector<Elements> written;  // by effect: no others are
   std::vector<UOp> outputs;       // the loops of its effects
@@ -81,7 +82,7 @@ struct KernelFacts {
   uint64_t nested = 0;            // slots of those that stand inside another of them
   int ops = 0;                    // of the values
   size_t staged = 0;              // values, each in memory of its own
-  bool is_heavy() const { return !operands.empty(); }
+  bool is_heavy() const { return products > 0; }
 };
 class Facts {
  public:

@@ -16,7 +16,7 @@
 namespace mote {
 
 bool is_leaf(UOp value) {
-  while (has(value->op, Movement)) value = value->src(0);
+  value = under_movement(value);
   return value->is(Op::Param) || value->is(Op::After);
 }
 
@@ -325,7 +325,7 @@ class Assigner {
       if (!choices_.fits(n, memories + std::max<size_t>(1, e.stores.size()))) continue;
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
-      if (n->is(Op::Reduce) && choices_.disturbs(n, r)) continue;
+      if (choices_.disturbs(n, r)) continue;
       if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;
@@ -463,7 +463,7 @@ class Assigner {
       below.push_back(ask(n->src(0), asked));
     } else if (n->is(Op::Reduce)) {
       Request asked = r;
-      kernel_of(r).sums_products |= choices_.sums_products(n);
+      kernel_of(r).is_tiled |= choices_.wants_kernel(n);
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = may_reorder(n) ? static_cast<Op>(n->ints(0)) : Op::Sink;
       asked.scope = hoisted_scope(r);

@@ -112,7 +112,7 @@ struct KernelDraft {
   int next_slot = 0;
   std::vector<int64_t> extents;   // by slot
   uint64_t reduce_slots = 0;
-  bool sums_products = false;     // the loops are to be tiled for one such sum
+  bool is_tiled = false;          // the loops are to be chosen for one fold
   std::vector<uint32_t> reads;    // nodes it may have to read from memory, by id, sorted
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
@@ -161,7 +161,7 @@ struct Draft {
 // A Reduce of more elements than this into one folds much: its result is as good as always stored.
 constexpr int kMuch = 16;
 
-UOp two_step_reduce(UOp sink, const Targets& targets);
+UOp split_reduces(UOp sink, const Targets& targets);
 constexpr int kEndless = 1 << 20;
 // Per node id. A value that is stored anyway counts as one buffer for those who use it.
 struct Bounds {
@@ -181,6 +181,7 @@ void build_kernels(Draft& draft);
 // after it was overwritten is copied before.
 UOp order_kernels(Draft draft);
 
+UOp under_movement(UOp n);
 // The buffer under a movement chain, and whether the chain is only reshapes of the whole of it.
 struct Under {
   UOp leaf;            // Param or After; empty if something else is there

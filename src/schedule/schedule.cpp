@@ -20,7 +20,7 @@ UOp improve(UOp plan, const Targets& targets) {
 }
 
 UOp schedule(UOp sink, const Targets& targets) {
-  if (!flag(Flag::NOFUSE)) sink = two_step_reduce(sink, targets);
+  if (!flag(Flag::NOFUSE)) sink = split_reduces(sink, targets);
   Draft draft = assign_ranges(sink, targets);
   build_kernels(draft);
   return improve(order_kernels(std::move(draft)), targets);

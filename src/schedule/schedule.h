@@ -9,7 +9,7 @@
 // buffers per kernel hold.
 //
 // From tensors to kernels:
-//   two_step_reduce (two_step_reduce.cpp)  much into little becomes two reduces
+//   split_reduces   (split_reduces.cpp)    products apart; much into little in two steps
 //   bound_kernels   (bounds.cpp)           where a fused expression would outgrow the target
 //   assign_ranges   (ranges.cpp)           consumers first: who is evaluated where
 //                   (choices.cpp)          store, stage or recompute
