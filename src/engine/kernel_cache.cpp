@@ -68,7 +68,7 @@ std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& dev
   if (flag(Flag::SPEC)) verify_target(program.linear, device.target(), "lower");
   kernel->name = program.name;
   kernel->threaded = program.has_global;
-  for (UOp v : program.vars) kernel->vars.push_back(v->arg.object->str);
+  kernel->vars = program.var_names();
   kernel->extent = flatten_graph(global_extent(tuned.body));
   kernel->text = device.render(program);
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());

@@ -116,6 +116,12 @@ std::vector<UOp> loops_around(UOp body, UOp loop) {
   return around;
 }
 
+std::vector<std::string> Program::var_names() const {
+  std::vector<std::string> names;
+  for (UOp v : vars) names.push_back(v->arg.object->str);
+  return names;
+}
+
 std::span<Node* const> closed_ranges(UOp n) {
   if (n->is(Op::Stage)) return n->src().subspan(2);
   if (n->is(Op::Reduce) || n->is(Op::End)) return n->src().subspan(1);

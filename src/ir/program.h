@@ -89,6 +89,7 @@ struct Program {
   std::vector<UOp> vars;       // Vars in the order of the kernel's scalar arguments
   int64_t global_extent = 1;   // blocks: positions of all Global ranges
   bool has_global = false;
+  std::vector<std::string> var_names() const;
   std::vector<int64_t> grid, block;  // extents of Global ranges, and of Local and Group ones
 };
 

@@ -134,8 +134,7 @@ class Model {
         outputs.closed |= accumulated_in(effect->src(1));
     nests_.push_back(outputs);
     std::vector<uint64_t> open;
-    for (const Nest& n : nests_)
-      open.push_back(around(n.closed | n.open | workers_) & ~n.closed);
+    for (const Nest& n : nests_) open.push_back(around(n.closed | n.open | workers_) & ~n.closed);
     for (size_t i = 0; i < open.size(); ++i) nests_[i].open = open[i];
     for (Nest& n : nests_) n.loops = in_order(n);
   }
@@ -229,44 +228,51 @@ class Model {
     }
   }
 
-  void weigh(int at) {
-    const Nest& nest = nests_[static_cast<size_t>(at)];
-    double operations = 0, scalars = 0, loads = 0, stores = 0;
-    std::unordered_set<const Node*> written, fused;
-    for (UOp n : values_of(nest)) {
-      if (n->is(Op::Store)) written.insert(n->src(0).get());
-      if ((n->is(Op::Reduce) || n->is(Op::Add)) && target_.fma)
-        for (Node* s : n->src())
-          if (s->op == Op::Mul && is_float(s->dtype)) fused.insert(s);
-      // A gate on what is summed is a mask.
-      if (n->is(Op::Reduce) && n->src(0)->is(Op::Where)) {
-        fused.insert(n->src(0).get());
-        for (Node* s : n->src(0)->src())
-          if (s->op == Op::Mul) fused.insert(s);
-      }
+  // Products that are part of a multiply-add, and gates on what is summed, which are masks.
+  std::unordered_set<const Node*> free_of(std::span<const UOp> values) const {
+    std::unordered_set<const Node*> out;
+    for (UOp n : values) {
+      if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
+      UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
+      if (gate) out.insert(gate.get());
+      for (Node* s : (gate ? gate : n)->src())
+        if (s->op == Op::Mul && is_float(s->dtype) && target_.fma) out.insert(s);
     }
-    for (UOp n : values_of(nest)) {
-      const double times = runs(nest, n->ranges);
+    return out;
+  }
+
+  void weigh(int at) {
+    // A round of a loop; a scalar operation beside vectors; what several units do at once; and
+    // instructions of a body, beyond which they are not kept decoded.
+    constexpr double kRound = 0.5, kScalar = 0.3, kTogether = 0.6, kLongBody = 1000;
+    const Nest& nest = nests_[static_cast<size_t>(at)];
+    const std::vector<UOp> values = values_of(nest);
+    const std::unordered_set<const Node*> free = free_of(values);
+    double operations = 0, scalars = 0, loads = 0, stores = 0;
+    std::unordered_set<const Node*> written;
+    for (UOp n : values)
+      if (n->is(Op::Store)) written.insert(n->src(0).get());
+    for (UOp n : values) {
       if (n->is(Op::Index)) {
         const bool store = written.count(n.get());
-        double each = note_access(n->src(0), n->src(1), n->dtype, store, at);
-        (store ? stores : loads) += each;
+        (store ? stores : loads) += note_access(n->src(0), n->src(1), n->dtype, store, at);
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
       } else if (n->is(Op::Reduce)) {
         operations += fold(nest, n);
-      } else if (has(n->op, Alu) && !fused.count(n.get())) {
+      } else if (has(n->op, Alu) && !free.count(n.get())) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);
-        (vector ? operations : scalars) +=
-            times * copies(n) * position_weight(n) * width(n->ranges, size_of(n->dtype));
+        (vector ? operations : scalars) += runs(nest, n->ranges) * copies(n) * position_weight(n) *
+                                           width(n->ranges, size_of(n->dtype));
       }
     }
     const double rounds = positions_of(nest.loops);
     const double body = (operations + loads + stores) / rounds;
-    if (body > 1000) operations *= std::min(2.0, body / 1000), loads *= std::min(2.0, body / 1000);
-    compute_.push_back(std::max({operations, loads, stores * 2, (operations + loads + stores) * 0.6,
-                                 scalars * 0.3}) +
-                       0.5 * rounds);
+    const double slower = std::clamp(body / kLongBody, 1.0, 2.0);
+    operations *= slower, loads *= slower;
+    compute_.push_back(std::max({operations, loads, stores * 2, scalars * kScalar,
+                                 (operations + loads + stores) * kTogether}) +
+                       kRound * rounds);
   }
 
   double positions_of(const std::vector<int>& loops) const {

@@ -33,9 +33,7 @@ class InterpProgramDevice : public Device {
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
     Arena own;
     ArenaScope scope(own);
-    std::vector<std::string> vars;
-    for (UOp v : p.vars) vars.push_back(v->arg.object->str);
-    return std::make_unique<InterpCode>(InterpProgram(parse(text), p.name, vars));
+    return std::make_unique<InterpCode>(InterpProgram(parse(text), p.name, p.var_names()));
   }
 
   Token submit(LaunchList list, std::span<const Token> after) override {

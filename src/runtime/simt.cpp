@@ -22,10 +22,8 @@ class Simt : public Device {
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
     Arena own;
     ArenaScope scope(own);
-    std::vector<std::string> vars;
-    for (UOp v : p.vars) vars.push_back(v->arg.object->str);
-    return std::make_unique<SimtCode>(SimtKernel{assemble(parse(text), p.name, vars), p.grid,
-                                                 p.block, target_.warp, target_.fragments,
+    return std::make_unique<SimtCode>(SimtKernel{assemble(parse(text), p.name, p.var_names()),
+                                                 p.grid, p.block, target_.warp, target_.fragments,
                                                  target_.box});
   }
 
