@@ -178,7 +178,7 @@ class Assigner {
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
                            : choices_.has_room_to_read(n, e) && choices_.better_stored(n, e)) ||
                   !choices_.has_room_to_loop(n, e);
-    if (!nofuse_ && e.stores.empty() && !n->is(Op::Contiguous) && !copied_.count(n.get()))
+    if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
       if (std::optional<Staging> s = find_staging(n, draft_);
           s && choices_.better_staged(n, e, *s, stored))
         return stage(n, *s);
