@@ -34,6 +34,9 @@ struct Difference {
 constexpr Difference differences[] = {
     {"binary_cross_entropy/", "probable", 2, "PyTorch does not cut off its third logarithm"},
     {"clamp/tensors", "inside", 1, "of equal bounds the lower one has the derivative"},
+    {"conv1d/", "infinite", 1, "zeros around the gradient meet infinite weights"},
+    {"conv2d/", "infinite", 1, "zeros around the gradient meet infinite weights"},
+    {"conv3d/", "infinite", 1, "zeros around the gradient meet infinite weights"},
     {"cumprod/", "inside", 2, "PyTorch divides"},
     {"cumprod/", "scales", 2, "PyTorch divides"},
     {"prod/", "inside", 2, "PyTorch divides"},

@@ -589,7 +589,7 @@ bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
   if (taste.masks && !is_gated) return false;
   if (!taste.masks && !taste.gather) skip_gates(trial);
-  if (taste.gather && !gather(trial)) return false;
+  if (taste.gather && !gather(trial, taste.gather)) return false;
   const std::optional<Product> product = find_product(trial);
   if (!product || !Contraction(trial, *product, taste).run()) return false;
   sketch.take(trial);

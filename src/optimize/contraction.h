@@ -18,8 +18,9 @@ std::optional<Product> find_product(const Sketch& sketch);
 
 // The side that is read in windows, with gaps or behind a gate is staged for a stretch of outputs:
 // what is summed on one side, positions of outputs on the other, these as one axis where they can
-// be. What is left is a plain product. False: neither side is read so, or it does not fit.
-bool gather(Sketch& sketch);
+// be. What is left is a plain product. Of two such sides the first or second (`which`) is staged, one
+// with windows or a gate before one with gaps. False: there is none, or it does not fit.
+bool gather(Sketch& sketch, int which);
 
 // Register tile, blocks and packed operands of a product with reuse on two output axes. What the
 // taste does not say is done as seems best. False: it is no such product, or nothing would differ.
@@ -28,7 +29,7 @@ struct ContractionTaste {
   bool other_right = false;  // packed if it would not be, and the reverse
   bool whole = false;        // the sum in no blocks
   bool masks = false;        // gates are no loops that end early
-  bool gather = false;       // first of all
+  int gather = 0;            // first of all, this one of the sides that want it; 0: none
 };
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste);
 

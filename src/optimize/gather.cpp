@@ -21,9 +21,15 @@ class Gatherer {
       if (side.depends_on(r)) folded_.push_back(r);
   }
 
-  bool run(Sketch& out) {
+  // Whether it is not a plain matrix already.
+  bool is_wanted() const {
     if (!side_.memory->is(Op::Param) || along_.empty() || folded_.empty()) return false;
-    if (side_.stride(along_.back()) == 1 && !side_.gated && !is_read_in_windows()) return false;
+    return side_.stride(along_.back()) != 1 || side_.gated || is_read_in_windows();
+  }
+  // Its elements are used at several places, or there are some that memory does not hold.
+  bool is_spread() const { return side_.gated || is_read_in_windows(); }
+
+  bool run(Sketch& out) {
     if (!choose_size() || !cut_sum() || !cut_columns() || !order() || !stage()) return false;
     out.take(trial_);
     return true;
@@ -171,11 +177,16 @@ std::optional<Product> find_product(const Sketch& s) {
   return p;
 }
 
-bool gather(Sketch& sketch) {
+bool gather(Sketch& sketch, int which) {
   const std::optional<Product> product = find_product(sketch);
   if (!product) return false;
-  return Gatherer(sketch, *product, product->first).run(sketch) ||
-         Gatherer(sketch, *product, product->second).run(sketch);
+  std::vector<const Access*> sides;
+  for (const Access* side : {&product->first, &product->second}) {
+    const Gatherer g(sketch, *product, *side);
+    if (g.is_wanted()) sides.insert(g.is_spread() ? sides.begin() : sides.end(), side);
+  }
+  if (which > std::ssize(sides)) return false;
+  return Gatherer(sketch, *product, *sides[static_cast<size_t>(which) - 1]).run(sketch);
 }
 
 }  // namespace mote

@@ -51,7 +51,7 @@ class Chooser : Sketch {
     bool shares;  // it looks at how many threads there are
     bool (Chooser::*propose)(int n);
   };
-  static const Proposal kProposals[5];
+  static const Proposal kProposals[6];
 
   // All that is proposed, the cheapest first; unless `all` are wanted, no more than until one is near
   // what the machine can do. What is chosen does not depend on threads, for sums may not.
@@ -117,7 +117,13 @@ class Chooser : Sketch {
   }
 
   static constexpr ContractionTaste kTastes[] = {
-      {}, {.gather = true}, {.masks = true}, {.view = 1}, {.whole = true}, {.other_right = true},
+      {},
+      {.gather = 1},
+      {.masks = true},
+      {.view = 1},
+      {.whole = true},
+      {.other_right = true},
+      {.gather = 2},
   };
   bool contraction(int n) { return tile_contraction(*this, kTastes[n]); }
   bool squares(int) { return transpose_squares(); }
@@ -128,6 +134,7 @@ class Chooser : Sketch {
     choose_lanes();
     return sweep_rows();
   }
+  bool digits(int) { return split_digits() && tile(0); }
   bool tile(int) {
     order_reduces(*this, false);
     choose_lanes();
@@ -202,6 +209,27 @@ class Chooser : Sketch {
       for (UOp b : list)
         if (a != b && may_follow(a, b) && act({Action::Merge, range_slot(a), range_slot(b)}))
           return true;
+    return false;
+  }
+
+  // Positions that are divided by a number, as those of interleaved parts are, move evenly with the
+  // digits of a range.
+  bool split_digits() {
+    bool found = false;
+    while (split_digit()) found = true;
+    return found;
+  }
+
+  bool split_digit() {
+    for (UOp n : toposort(body)) {
+      if (!(n->is(Op::FloorMod) || n->is(Op::FloorDiv)) || !n->src(1)->is(Op::Const)) continue;
+      const int64_t base = n->src(1)->arg.i;
+      const Linear position = linear(n->src(0));
+      for (UOp r : outputs)
+        if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
+            split(range_slot(r), base, Role::Loop) >= 0)
+          return true;
+    }
     return false;
   }
 
@@ -540,11 +568,12 @@ class Chooser : Sketch {
   }
 };
 
-const Chooser::Proposal Chooser::kProposals[5] = {
-    {"contraction",  6, true,  &Chooser::contraction },
+const Chooser::Proposal Chooser::kProposals[6] = {
+    {"contraction",  7, true,  &Chooser::contraction },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
+    {"digits",       1, false, &Chooser::digits      },
     {"tile",         1, false, &Chooser::tile        },
 };
 

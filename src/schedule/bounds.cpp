@@ -22,12 +22,17 @@ struct Load {
   std::span<const uint32_t> leaves;  // distinct buffers read, by node id, sorted
 };
 
-// The reduce whose elements a cast makes shorter.
-UOp narrowed_by(UOp cast) {
-  UOp at = cast->src(0);
-  if (size_of(cast->dtype) >= size_of(at->dtype)) return {};
-  while (has(at->op, Movement) && !at->is(Op::Expand)) at = at->src(0);
-  return at->is(Op::Reduce) ? at : UOp();
+// The reduce of whose result a cast or a cut leaves fewer bytes.
+UOp narrowed_by(UOp n) {
+  if (!n->is(Op::Cast) && !n->is(Op::Shrink)) return {};
+  UOp at = n->src(0);
+  auto passes = [](UOp m) {
+    return m->is(Op::Cast) || (has(m->op, Movement) && !m->is(Op::Expand) && !m->is(Op::Window));
+  };
+  while (passes(at)) at = at->src(0);
+  if (!at->is(Op::Reduce)) return {};
+  auto bytes = [](UOp m) { return m->shape->count() * size_of(m->dtype); };
+  return bytes(n) < bytes(at) ? at : UOp();
 }
 
 // Much folded into little is as good as always stored. Cutting there, well before a chain is too
@@ -57,8 +62,8 @@ class Bounder {
       for (Node* s : n->src()) users_[s->id] += passes_on ? users_[n->id] : 1;
     }
     for (UOp n : order) {
-      if (UOp wide = n->is(Op::Cast) ? narrowed_by(n) : UOp())
-        narrowed_[wide->id] = users_[wide->id] == users_[n->id];
+      if (UOp wide = narrowed_by(n); wide && users_[wide->id] == users_[n->id])
+        narrowed_[wide->id] = n;
       if (n->is(Op::Reduce))
         if (UOp inner = continued(n)) continued_[inner->id] = true;
       counts_[n->id] = n->shape ? n->shape->count() : 0;
@@ -81,7 +86,7 @@ class Bounder {
   std::vector<int> users_;
   std::vector<int64_t> counts_;     // elements
   std::vector<bool> continued_;     // by another reduce
-  std::vector<bool> narrowed_;      // all who use it do so through one narrowing cast
+  std::vector<UOp> narrowed_;       // the last cast or cut that all who use a reduce see it through
   Bounds bounds_;
   bool grown_ = false;
   std::vector<uint32_t> union_;     // of joined, kept warm
@@ -112,11 +117,11 @@ class Bounder {
   }
 
   // Whether a fold of much, of more than `work` elements, is complete here: at the reduce, or where
-  // its accumulator is narrowed.
+  // its result is narrowed.
   bool ends_fold(UOp n, double work) const {
-    UOp wide = n->is(Op::Cast) ? narrowed_by(n) : UOp();
-    UOp reduce = wide ? wide : n;
-    if (!reduce->is(Op::Reduce) || (wide ? !narrowed_[wide->id] : narrowed_[n->id])) return false;
+    UOp wide = narrowed_by(n), reduce = wide ? wide : n;
+    if (!reduce->is(Op::Reduce)) return false;
+    if ((narrowed_[reduce->id] ? narrowed_[reduce->id] : reduce) != n) return false;
     if (continued_[reduce->id]) return false;
     return static_cast<double>(counts_[reduce->src(0)->id]) > work && folds_much(reduce);
   }

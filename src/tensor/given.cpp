@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tensor/spatial.h"
 #include "tensor/wide.h"
 
 namespace mote {
@@ -18,6 +19,7 @@ struct Step {
   std::vector<Tensor> x;
   Tensor g;
   size_t i;
+  std::span<const int64_t> numbers;
 };
 
 // Beyond `far` the function of a finite stand-in is not used, so nothing there is infinite.
@@ -82,6 +84,10 @@ Tensor binary_cross_entropy_row(const Step& s) {
 }
 
 Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(s.x[1]); }
+
+Tensor correlate_row(const Step& s) {
+  return correlate_gradient(s.g, s.x[0], s.x[1], s.numbers, s.i == 1);
+}
 
 Tensor cosh_row(const Step& s) { return s.g * s.x[0].sinh(); }
 Tensor sinh_row(const Step& s) { return s.g * s.x[0].cosh(); }
@@ -223,19 +229,22 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands) {
+Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands,
+             std::span<const int64_t> numbers) {
   std::vector<Ref> src = {node_of(value)};
   for (const Tensor& t : operands) src.push_back(node_of(t));
-  Arg row = Arg::of(static_cast<int64_t>(which));
-  return make_value(tensor_graph::make(Op::Given, value.dtype(), src, row), value);
+  std::vector<int64_t> list = {static_cast<int64_t>(which)};
+  list.insert(list.end(), numbers.begin(), numbers.end());
+  return make_value(tensor_graph::make(Op::Given, value.dtype(), src, Arg::of(intern_arg(list))), value);
 }
 
 Ref given_derivative(UOp node, const Ref& g, uint32_t i) {
   const UnrealizedScope as_made;
   const uint8_t device = node->device ? node->device : kDefaultDevice;
-  Step step{make_value(Ref(node), device), {}, make_value(g, device), i - 1};
+  Step step{make_value(Ref(node), device), {}, make_value(g, device), i - 1,
+            std::span(node->ints()).subspan(1)};
   for (uint32_t s = 1; s < node->nsrc; ++s) step.x.push_back(make_value(Ref(node->src(s)), device));
-  return node_of(rows[node->arg.i](step));
+  return node_of(rows[node->ints(0)](step));
 }
 
 }  // namespace mote

@@ -17,8 +17,9 @@ enum class Given : int64_t {
 
 // value, as the function `which` of the operands. Operands of elementwise functions are broadcast
 // to value's shape; EqualShare, Euclidean, FirstMax and Logsumexp fold the axes of their operand
-// where value has size 1.
-Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands);
+// where value has size 1. The row is told the numbers.
+Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands,
+             std::span<const int64_t> numbers = {});
 
 // What source i (> 0) of a Given node gets when the node gets g.
 Ref given_derivative(UOp node, const Ref& g, uint32_t i);
