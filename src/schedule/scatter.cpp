@@ -1,0 +1,284 @@
+#include "schedule/scatter.h"
+
+#include <algorithm>
+#include <map>
+
+#include "algebra/algebra.h"
+#include "ir/freedoms.h"
+#include "schedule/ranges.h"
+
+namespace mote {
+
+bool pays_to_scatter(const ScatterSizes& s, DType dtype, const Target& target) {
+  constexpr double kCompare = 2, kRow = 3, kSingle = 4;  // operations
+  const double lanes = std::max<double>(1, target.vector_bytes / size_of(dtype));
+  const double results = s.places * s.others;
+  const double workers = target.workers ? target.parallel_results * target.warp : 1;
+  // Those that share out the outputs share out the comparisons; writes in order only the others.
+  const double compared = kCompare * results * s.writes / std::min(results, workers);
+  const double each = s.row >= lanes || target.workers ? kRow : kSingle * lanes;
+  const double written = each * s.writes * s.others / std::min(s.others, workers);
+  return compared > written + 2 * results * size_of(dtype) * target.byte_cost + target.launch_cost;
+}
+
+// ---- among tensors
+
+namespace {
+
+bool is_moved(UOp n) { return has(n->op, Movement) || n->is(Op::Cast); }
+
+// Where a node is evaluated, as expressions of one range for each axis of what is folded.
+class Comparison {
+ public:
+  explicit Comparison(UOp reduce) : value_(reduce->src(0)) {
+    for (size_t a = 1; a < reduce->ints().size(); ++a) reduced_ |= uint64_t{1} << reduce->ints(a);
+  }
+
+  uint64_t run() {
+    std::vector<UOp> at;
+    for (size_t d = 0; d < value_->shape->dims.size(); ++d)
+      at.push_back(range(static_cast<int>(d), loop_extent(value_->shape->dims[d]), Role::Loop));
+    look(value_, at);
+    return found_;
+  }
+
+ private:
+  static constexpr int kMostNodes = 32;
+  UOp value_;
+  uint64_t reduced_ = 0, found_ = 0;
+  Positions positions_;
+  int seen_ = 0;
+
+  using At = std::vector<UOp>;
+  UOp down(UOp n, At& at) {
+    while (is_moved(n)) {
+      UOp valid = truth(true);
+      if (!n->is(Op::Cast)) at = positions_.through(n, at, &valid);
+      n = n->src(0);
+    }
+    return n;
+  }
+
+  static At at_source(UOp source, const At& at) { return source->shape->dims.empty() ? At() : at; }
+
+  void look(UOp n, At at) {
+    n = down(n, at);
+    if (n->is(Op::Where)) return look(n->src(0), at_source(n->src(0), at));
+    if (n->is(Op::And))
+      for (Node* s : n->src()) look(UOp(s), at_source(UOp(s), at));
+    if (!n->is(Op::Eq)) return;
+    for (uint32_t i : {0u, 1u}) compare(n->src(i), n->src(1 - i), at);
+  }
+
+  // A position of the result with what is known of each element that is folded.
+  void compare(UOp position, UOp with, const At& at) {
+    At here = at_source(position, at);
+    if (!with->device || !down(position, here)->is(Op::Iota)) return;
+    const uint64_t axes = here[0]->ranges;
+    if (axes && !(axes & reduced_) && moves(with, at_source(with, at))) found_ |= axes;
+  }
+
+  bool moves(UOp n, At at) {
+    n = down(n, at);
+    if (++seen_ > kMostNodes) return false;
+    if (!has(n->op, Alu))
+      return std::ranges::any_of(at, [&](UOp p) { return p->ranges & reduced_; });
+    return std::ranges::any_of(n->src(), [&](Node* s) {
+      return moves(UOp(s), at_source(UOp(s), at));
+    });
+  }
+};
+
+}  // namespace
+
+uint64_t scattered_axes(UOp reduce, const Target& target) {
+  UOp value = reduce->src(0);
+  while (is_moved(value)) value = value->src(0);
+  if (!OpSet{Op::Where, Op::And, Op::Eq}.has(value->op)) return 0;
+  if (reduce->src(0)->shape->dims.size() > kSlots) return 0;
+  const uint64_t axes = Comparison(reduce).run();
+  if (!axes) return 0;
+  const std::vector<Dim>& dims = reduce->src(0)->shape->dims;
+  ScatterSizes sizes;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const auto n = static_cast<double>(dims[d].size);
+    const bool reduced = dims[d] != reduce->shape->dims[d];
+    (reduced ? sizes.writes : axes >> d & 1 ? sizes.places : sizes.others) *= n;
+  }
+  sizes.row = sizes.others;  // as far as can be told before the kernel is made
+  return pays_to_scatter(sizes, reduce->dtype, target) ? axes : 0;
+}
+
+// ---- in kernels
+
+namespace {
+
+// The two kernels, over the same arguments; empty: it is something else.
+struct InOrder {
+  UOp start, writes;
+};
+
+class Writes {
+ public:
+  Writes(UOp body, const Target& target) : body_(body), target_(target) {}
+
+  InOrder run() {
+    if (!find_fold() || !find_gate() || !find_places() || !fold_the_rest() || !pays()) return {};
+    const std::vector<UOp> outputs(end_->src().begin() + 1, end_->src().end());
+    return {effect(place_, start_, outputs), in_order()};
+  }
+
+ private:
+  UOp body_;
+  const Target& target_;
+  UOp end_, place_, fold_;
+  Op op_ = Op::Add;
+  std::vector<UOp> over_;        // its ranges
+  UOp gate_, value_, position_;  // where it is true the value is folded there
+  UOp start_;                    // what nothing is folded to
+  std::vector<UOp> solved_;      // outputs that the gate gives the position of
+
+  static uint64_t slots(std::span<const UOp> ranges) {
+    uint64_t all = 0;
+    for (UOp r : ranges) all |= slot_bit(r);
+    return all;
+  }
+
+  // The only effect stores a fold and reads nothing of the memory it writes.
+  bool find_fold() {
+    if (body_->nsrc != 1 || !body_->src(0)->is(Op::End)) return false;
+    end_ = body_->src(0), place_ = end_->src(0)->src(0), fold_ = end_->src(0)->src(1);
+    if (!fold_->is(Op::Reduce)) return false;
+    op_ = static_cast<Op>(fold_->ints(0));
+    over_.assign(fold_->src().begin() + 1, fold_->src().end());
+    position_ = place_->src(1);
+    const std::vector<UOp> below = toposort(fold_);
+    return std::ranges::none_of(below, [&](UOp n) {
+      return n == place_->src(0) || n->is(Op::Stage) || (n->is(Op::Range) && n->src(0)->ranges);
+    });
+  }
+
+  // What is folded as where(gate, value, start_), where start_ changes no fold of such values.
+  bool find_gate() {
+    gate_ = truth(true), value_ = fold_->src(0);
+    while (true) {
+      UOp inner = value_->is(Op::Cast) ? value_->src(0) : value_;
+      if (inner->dtype == DType::boolean && !inner->is(Op::Where) && !is_const(inner))
+        inner = make(Op::Where, DType::boolean, {inner, truth(true), truth(false)});
+      if (!inner->is(Op::Where)) break;
+      const UOp kept = simplify(cast(inner->src(1), value_->dtype));
+      if (!may_start_with(simplify(cast(inner->src(2), value_->dtype)), kept)) break;
+      gate_ = gate_ & inner->src(0), value_ = kept;
+    }
+    return static_cast<bool>(start_);
+  }
+
+  bool may_start_with(UOp other, UOp kept) {
+    if (start_) return other == start_;
+    const bool folds = std::ranges::all_of(over_, [](UOp r) { return r->src(0)->lo > 0; });
+    const bool below = op_ == Op::Max && is_const(other) && other->hi <= kept->lo;
+    const bool above = op_ == Op::Min && is_const(other) && other->lo >= kept->hi;
+    const bool neutral = other->dtype == DType::index && folds && (below || above);
+    if (neutral || other == fold_identity(op_, other->dtype)) start_ = other;
+    return static_cast<bool>(start_);
+  }
+
+  // The outputs that are compared with what depends on the loops of the fold have no loop. Inner
+  // ones first: they have the small strides, so that a split position is solved digit by digit.
+  bool find_places() {
+    const uint64_t folded = slots(over_);
+    for (uint32_t i = end_->nsrc; i-- > 1;) {
+      Node* a = end_->sources[i];
+      if (!(gate_->ranges & a->ranges)) continue;
+      const auto [at, valid] = only_position(gate_, UOp(a));
+      if (!at || !(at->ranges & folded)) continue;
+      const std::pair<UOp, UOp> moved[] = {
+          {UOp(a), at}
+      };
+      position_ = substitute(position_, moved);
+      value_ = select(value_, UOp(a), at, valid);
+      gate_ = valid;
+      solved_.emplace_back(a);
+    }
+    position_ = simplify(position_);
+    return !solved_.empty();
+  }
+
+  // What goes to the same place for all positions of a loop is folded before it is written.
+  bool fold_the_rest() {
+    std::vector<UOp> inner;
+    for (UOp r : over_)
+      if (!(position_->ranges & slot_bit(r))) inner.push_back(r);
+    if (inner.empty()) return true;
+    if (!may_reorder(fold_)) return false;
+    UOp inside = truth(true), outside = truth(true);
+    for (UOp g : conjuncts(gate_)) {
+      UOp& all = g->ranges & slots(inner) ? inside : outside;
+      all = all & g;
+    }
+    value_ = reduce_over(op_, where(inside, value_, start_), inner);
+    gate_ = outside;
+    std::erase_if(over_, [&](UOp r) { return std::ranges::count(inner, r) > 0; });
+    return true;
+  }
+
+  bool pays() const {
+    ScatterSizes sizes;
+    auto times = [](double& n, UOp r) { n *= static_cast<double>(r->src(0)->hi); };
+    for (UOp r : over_) times(sizes.writes, r);
+    for (UOp r : solved_) times(sizes.places, r);
+    for (Node* r : end_->src().subspan(1)) {
+      if (std::ranges::count(solved_, UOp(r))) continue;
+      times(sizes.others, UOp(r));
+      if (stride_of(position_, UOp(r)) == 1) sizes.row = static_cast<double>(r->sources[0]->hi);
+    }
+    return pays_to_scatter(sizes, fold_->dtype, target_);
+  }
+
+  static UOp effect(UOp place, UOp value, std::span<const UOp> loops) {
+    std::vector<UOp> src{make(Op::Store, DType::none, {place, value})};
+    src.insert(src.end(), loops.begin(), loops.end());
+    const UOp end = make(Op::End, DType::none, src);
+    return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+  }
+
+  // The loops of the fold stand where the first of the outputs stood that have none now.
+  UOp in_order() const {
+    std::vector<std::pair<UOp, UOp>> map;
+    std::vector<UOp> ordered, loops;
+    for (UOp r : over_) {
+      ordered.push_back(range(range_slot(r), r->src(0), Role::Ordered));
+      map.emplace_back(r, ordered.back());
+    }
+    for (Node* r : end_->src().subspan(1)) {
+      if (UOp(r) == solved_.back()) loops.insert(loops.end(), ordered.begin(), ordered.end());
+      if (!std::ranges::count(solved_, UOp(r))) loops.emplace_back(r);
+    }
+    const UOp at = simplify(gated(gate_, position_));
+    const UOp to = make(Op::Index, fold_->dtype, {place_->src(0), at});
+    return simplify(substitute(effect(to, binary(op_, to, value_), loops), map));
+  }
+};
+
+}  // namespace
+
+UOp write_in_order(UOp plan, const Targets& targets) {
+  std::map<std::pair<const Node*, uint8_t>, InOrder> known;  // by body and device
+  Bodies bodies;
+  return map_steps(plan, [&](const std::vector<UOp>& steps) {
+    std::vector<UOp> out;
+    for (UOp step : steps) {
+      out.push_back(step);
+      if (!step->is(Op::Call)) continue;
+      auto [it, fresh] = known.try_emplace({step->src(0).get(), step->device});
+      if (fresh) it->second = Writes(step->src(0), targets[step->device]).run();
+      if (!it->second.writes) continue;
+      const std::vector<UOp> places(places_of(step).begin(), places_of(step).end());
+      out.back() = bodies.call(it->second.start, places, provenance_of(step));
+      out.push_back(bodies.call(it->second.writes, places, provenance_of(step)));
+    }
+    return out;
+  });
+}
+
+}  // namespace mote
