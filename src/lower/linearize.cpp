@@ -49,6 +49,7 @@ class Linearizer {
     find_loops();
     leave_out_fetches();
     find_branches();
+    guard_ordered_writes();
     find_needs();
     auto place_next = [this](UOp n, const Mapped& now) {
       now_ = &now;
@@ -78,6 +79,7 @@ class Linearizer {
   std::unordered_set<const Node*> stepped_;  // Fragments that add to what was summed up before
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
   std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
+  std::unordered_map<const Node*, Scope*> ordered_;   // of these: accesses that need no other gate
   int next_reg_ = 0;
 
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
@@ -282,6 +284,28 @@ class Linearizer {
     }
   }
 
+  // A write at a computed place, and what it makes of what is there, happen behind one branch: no
+  // other place need be found for a read whose gate is false.
+  void guard_ordered_writes() {
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      const auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
+      if (!store->is(Op::Store) || store->nsrc < 3 || std::popcount(slots_) == kSlots ||
+          std::ranges::none_of(closed_ranges(UOp(end)), is_ordered) ||
+          std::ranges::any_of(open_ranges(store->src(2)), is_tile_range))
+        continue;
+      Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+      s->parent = home(slots_of(loops_of(UOp(end))));
+      ordered_[store.get()] = s;
+      for (UOp n : toposort(store->src(1))) {
+        const bool reads = n->is(Op::Load) && n->src(0) == store->src(0);
+        if (reads) ordered_[n.get()] = s;
+        if (reads || std::ranges::any_of(n->src(), [&](Node* m) { return guarded_.contains(m); }))
+          guarded_[n.get()] = s;
+      }
+    }
+  }
+
   // A reduce needs the sources of its whole group; fetches come first, for they may stand in the
   // loops of any group.
   void find_needs() {
@@ -325,6 +349,7 @@ class Linearizer {
     if (has(n->op, Effect) && !n->is(Op::After)) return {};
     const bool accumulates = n->is(Op::Reduce) && !accumulated_ranges(n).empty();
     UOp now = accumulates ? accumulate_step(n) : n->nsrc ? with_src(n, now_->src) : n;
+    if (n->is(Op::Load) && ordered_.contains(n.get())) now = make(n->op, n->dtype, {now->src(0)});
     if (!stepped_.count(n.get())) add(home_of(n), now);
     return now;
   }
@@ -338,11 +363,24 @@ class Linearizer {
   }
 
   UOp finished() {
-    for (Node* end : body_->src())
-      home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(UOp(end)->src(0)));
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      if (auto it = ordered_.find(store.get()); it != ordered_.end())
+        place_ordered_write(store, it->second);
+      else
+        home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(store));
+    }
     std::vector<UOp> out;
     flatten(&root_, out);
     return make(Op::Linear, DType::none, out, body_->arg);
+  }
+
+  void place_ordered_write(UOp store, Scope* guard) {
+    const UOp now = mapped(store), extent = cast(now->src(2), DType::i32);
+    add(guard->parent, extent);
+    guard->range = loop_of_own(extent);
+    guard->stores.push_back(make(Op::Store, DType::none, {now->src(0), now->src(1)}, now->arg));
+    guard->parent->items.push_back({UOp(), guard});
   }
 
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values
