@@ -135,7 +135,7 @@ class Writes {
   Op op_ = Op::Add;
   std::vector<UOp> over_;        // its ranges
   UOp gate_, value_, position_;  // where it is true the value is folded there
-  UOp start_;                    // what nothing is folded to
+  UOp start_;                    // the identity
   std::vector<UOp> solved_;      // outputs that the gate gives the position of
 
   static uint64_t slots(std::span<const UOp> ranges) {
@@ -158,29 +158,18 @@ class Writes {
     });
   }
 
-  // What is folded as where(gate, value, start_), where start_ changes no fold of such values.
+  // What is folded as where(gate, value, start_).
   bool find_gate() {
-    gate_ = truth(true), value_ = fold_->src(0);
+    gate_ = truth(true), value_ = fold_->src(0), start_ = fold_identity(op_, fold_->dtype);
     while (true) {
       UOp inner = value_->is(Op::Cast) ? value_->src(0) : value_;
       if (inner->dtype == DType::boolean && !inner->is(Op::Where) && !is_const(inner))
         inner = make(Op::Where, DType::boolean, {inner, truth(true), truth(false)});
       if (!inner->is(Op::Where)) break;
-      const UOp kept = simplify(cast(inner->src(1), value_->dtype));
-      if (!may_start_with(simplify(cast(inner->src(2), value_->dtype)), kept)) break;
-      gate_ = gate_ & inner->src(0), value_ = kept;
+      if (simplify(cast(inner->src(2), value_->dtype)) != start_) break;
+      gate_ = gate_ & inner->src(0), value_ = simplify(cast(inner->src(1), value_->dtype));
     }
-    return static_cast<bool>(start_);
-  }
-
-  bool may_start_with(UOp other, UOp kept) {
-    if (start_) return other == start_;
-    const bool folds = std::ranges::all_of(over_, [](UOp r) { return r->src(0)->lo > 0; });
-    const bool below = op_ == Op::Max && is_const(other) && other->hi <= kept->lo;
-    const bool above = op_ == Op::Min && is_const(other) && other->lo >= kept->hi;
-    const bool neutral = other->dtype == DType::index && folds && (below || above);
-    if (neutral || other == fold_identity(op_, other->dtype)) start_ = other;
-    return static_cast<bool>(start_);
+    return !gate_->is_const(1);
   }
 
   // The outputs that are compared with what depends on the loops of the fold have no loop. Inner

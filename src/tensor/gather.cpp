@@ -137,10 +137,13 @@ struct Last {
   Tensor any, value;
 };
 static Last last_of(const Tensor& match, const Tensor& values) {
-  Tensor order = make_value(prim::iota(dims_of(match).back()), match);
-  Tensor none = make_value(prim::constant(DType::index, int64_t{-1}), match);
+  const Dim& length = dims_of(match).back();
+  const DType d = length.size <= INT32_MAX ? DType::i32 : DType::i64;
+  Tensor order = make_value(prim::cast(prim::iota(length), d), match);
+  Tensor none = make_value(prim::constant(d, row(d).lo), match);
   Tensor last = fold_last(Op::Max, where_tensor(match, order, none));
-  return {elementwise(Op::Lt, {none, last}, DType::index), pick_last(values, last.unsqueeze(-1))};
+  Tensor at = make_value(prim::cast(node_of(last), DType::index), last);
+  return {elementwise(Op::Lt, {none, last}, d), pick_last(values, at.unsqueeze(-1))};
 }
 
 Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) {
