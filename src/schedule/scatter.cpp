@@ -41,6 +41,7 @@ class Comparison {
     look(value_, at);
     return found_;
   }
+  bool runs() const { return runs_; }
 
  private:
   static constexpr int kMostNodes = 32;
@@ -48,6 +49,7 @@ class Comparison {
   uint64_t reduced_ = 0, found_ = 0;
   Positions positions_;
   int seen_ = 0;
+  bool runs_ = false;
 
   using At = std::vector<UOp>;
   UOp down(UOp n, At& at) {
@@ -63,11 +65,16 @@ class Comparison {
 
   void look(UOp n, At at) {
     n = down(n, at);
-    if (n->is(Op::Where)) return look(n->src(0), at_source(n->src(0), at));
+    if (n->is(Op::Where)) {
+      At of_gate = at_source(n->src(0), at);
+      const UOp gate = down(n->src(0), of_gate);
+      if (gate->is(Op::Lt)) return compare_order(n, gate, at, of_gate);
+      return look(gate, of_gate);
+    }
     if (n->is(Op::And))
       for (Node* s : n->src()) look(UOp(s), at_source(UOp(s), at));
-    if (!n->is(Op::Eq)) return;
-    for (uint32_t i : {0u, 1u}) compare(n->src(i), n->src(1 - i), at);
+    if (n->is(Op::Eq))
+      for (uint32_t i : {0u, 1u}) compare(n->src(i), n->src(1 - i), at);
   }
 
   // A position of the result with what is known of each element that is folded.
@@ -75,16 +82,31 @@ class Comparison {
     At here = at_source(position, at);
     if (!with->device || !down(position, here)->is(Op::Iota)) return;
     const uint64_t axes = here[0]->ranges;
-    if (axes && !(axes & reduced_) && moves(with, at_source(with, at))) found_ |= axes;
+    if (axes && !(axes & reduced_) && moves(with, at_source(with, at), reduced_)) found_ |= axes;
   }
 
-  bool moves(UOp n, At at) {
+  // Of what is folded, all up to a position of the result or from there on (run_along).
+  void compare_order(UOp choice, UOp less, const At& at, const At& of_gate) {
+    uint64_t sides[2];
+    for (uint32_t i : {0u, 1u}) {
+      At here = at_source(less->src(i), of_gate);
+      if (!down(less->src(i), here)->is(Op::Iota) || !here[0]->is(Op::Range)) return;
+      sides[i] = here[0]->ranges;
+    }
+    if (sides[0] & reduced_) std::swap(sides[0], sides[1]);
+    if ((sides[0] & reduced_) || sides[1] != reduced_) return;
+    for (uint32_t i : {1u, 2u})
+      if (moves(choice->src(i), at_source(choice->src(i), at), sides[0])) return;
+    found_ |= sides[0];
+    runs_ = true;
+  }
+
+  bool moves(UOp n, At at, uint64_t by) {
     n = down(n, at);
-    if (++seen_ > kMostNodes) return false;
-    if (!has(n->op, Alu))
-      return std::ranges::any_of(at, [&](UOp p) { return p->ranges & reduced_; });
+    if (++seen_ > kMostNodes) return by != reduced_;
+    if (!has(n->op, Alu)) return std::ranges::any_of(at, [&](UOp p) { return p->ranges & by; });
     return std::ranges::any_of(n->src(), [&](Node* s) {
-      return moves(UOp(s), at_source(UOp(s), at));
+      return moves(UOp(s), at_source(UOp(s), at), by);
     });
   }
 };
@@ -96,8 +118,9 @@ uint64_t scattered_axes(UOp reduce, const Target& target) {
   while (is_moved(value)) value = value->src(0);
   if (!OpSet{Op::Where, Op::And, Op::Eq}.has(value->op)) return 0;
   if (reduce->src(0)->shape->dims.size() > kSlots) return 0;
-  const uint64_t axes = Comparison(reduce).run();
-  if (!axes) return 0;
+  Comparison comparison(reduce);
+  const uint64_t axes = comparison.run();
+  if (!axes || comparison.runs()) return axes;
   const std::vector<Dim>& dims = reduce->src(0)->shape->dims;
   ScatterSizes sizes;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -117,6 +140,13 @@ namespace {
 struct InOrder {
   UOp start, writes;
 };
+
+UOp effect(UOp place, UOp value, std::span<const UOp> loops) {
+  std::vector<UOp> src{make(Op::Store, DType::none, {place, value})};
+  src.insert(src.end(), loops.begin(), loops.end());
+  const UOp end = make(Op::End, DType::none, src);
+  return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
+}
 
 class Writes {
  public:
@@ -224,13 +254,6 @@ class Writes {
     return pays_to_scatter(sizes, fold_->dtype, target_);
   }
 
-  static UOp effect(UOp place, UOp value, std::span<const UOp> loops) {
-    std::vector<UOp> src{make(Op::Store, DType::none, {place, value})};
-    src.insert(src.end(), loops.begin(), loops.end());
-    const UOp end = make(Op::End, DType::none, src);
-    return make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({})));
-  }
-
   // The loops of the fold stand where the first of the outputs stood that have none now.
   UOp in_order() const {
     std::vector<std::pair<UOp, UOp>> map;
@@ -251,6 +274,68 @@ class Writes {
 
 }  // namespace
 
+// ---- running folds
+
+namespace {
+
+// One range's position up to another's (step 1), or from there on (-1), as condition says; 0: it says
+// something else.
+int direction(UOp condition, UOp i, UOp j) {
+  const bool negated = condition->is(Op::Xor) && condition->src(1)->is_const(1);
+  const UOp less = negated ? condition->src(0) : condition;
+  if (!less->is(Op::Lt)) return 0;
+  Linear sum = linear(less->src(0));
+  sum.add(linear(less->src(1)), -1);
+  if (!sum.ok || sum.count != 2) return 0;
+  // sum < 0, or -sum < 1
+  const int64_t sign = negated ? -1 : 1, limit = (negated ? 1 : 0) - sign * sum.constant;
+  const int64_t of_i = sign * sum.coeff_of(i), of_j = sign * sum.coeff_of(j);
+  return limit == 1 && of_i + of_j == 0 && of_j * of_j == 1 ? static_cast<int>(of_j) : 0;
+}
+
+// out[i] = the fold of x[j] for j <= i: the first is x[0], then each is made of the one before.
+InOrder run_along(UOp body) {
+  if (body->nsrc != 1 || !body->src(0)->is(Op::End)) return {};
+  const UOp end = body->src(0), place = end->src(0)->src(0), fold = end->src(0)->src(1);
+  if (!fold->is(Op::Reduce) || fold->nsrc != 2 || !fold->src(0)->is(Op::Where)) return {};
+  const UOp choice = fold->src(0), j = fold->src(1);
+  const Op op = static_cast<Op>(fold->ints(0));
+  const bool first = choice->src(1) == fold_identity(op, fold->dtype);
+  const UOp nothing = choice->src(first ? 1 : 2);
+  if (nothing != fold_identity(op, fold->dtype) || !may_reorder(fold)) return {};
+  UOp i, rest = truth(true);
+  int step = 0;
+  for (UOp g : conjuncts(simplify(first ? logical_not(choice->src(0)) : choice->src(0)))) {
+    int found = 0;
+    for (Node* r : end->src().subspan(1))
+      if (const int d = i ? 0 : direction(g, UOp(r), j)) i = UOp(r), step = found = d;
+    if (!found) rest = rest & g;
+  }
+  const UOp value = where(rest, choice->src(first ? 2 : 1), nothing);
+  if (!i || i->src(0) != j->src(0) || (value->ranges & slot_bit(i))) return {};
+  const UOp n = i->src(0), one = index(1);
+  const UOp rounds = range(range_slot(i), simplify(n - one), Role::Ordered);
+  auto at = [&](UOp from_start) { return step > 0 ? from_start : n - one - from_start; };
+  auto element = [&](UOp from_start) {
+    const std::pair<UOp, UOp> map[] = {{j, at(from_start)}};
+    return substitute(value, map);
+  };
+  auto result = [&](UOp from_start) {
+    const std::pair<UOp, UOp> map[] = {{i, at(from_start)}};
+    return make(Op::Index, place->dtype, {place->src(0), substitute(place->src(1), map)});
+  };
+  std::vector<UOp> others, loops;
+  for (Node* r : end->src().subspan(1)) {
+    if (UOp(r) != i) others.emplace_back(r);
+    loops.push_back(UOp(r) == i ? rounds : UOp(r));
+  }
+  const UOp next = binary(op, result(rounds), element(rounds + one));
+  return {simplify(effect(result(index(0)), element(index(0)), others)),
+          simplify(effect(result(rounds + one), next, loops))};
+}
+
+}  // namespace
+
 UOp write_in_order(UOp plan, const Targets& targets) {
   std::map<std::pair<const Node*, uint8_t>, InOrder> known;  // by body and device
   Bodies bodies;
@@ -261,6 +346,7 @@ UOp write_in_order(UOp plan, const Targets& targets) {
       if (!step->is(Op::Call)) continue;
       auto [it, fresh] = known.try_emplace({step->src(0).get(), step->device});
       if (fresh) it->second = Writes(step->src(0), targets[step->device]).run();
+      if (fresh && !it->second.writes) it->second = run_along(step->src(0));
       if (!it->second.writes) continue;
       const std::vector<UOp> places(places_of(step).begin(), places_of(step).end());
       out.back() = bodies.call(it->second.start, places, provenance_of(step));
