@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "algebra/algebra.h"
 #include "base/error.h"
 #include "lower/guards.h"
 #include "lower/lower.h"
@@ -50,6 +51,7 @@ class Linearizer {
     leave_out_fetches();
     find_branches();
     guard_ordered_writes();
+    find_carried();
     find_needs();
     auto place_next = [this](UOp n, const Mapped& now) {
       now_ = &now;
@@ -79,6 +81,10 @@ class Linearizer {
   std::unordered_set<const Node*> stepped_;  // Fragments that add to what was summed up before
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
   std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
+  struct Carried {
+    UOp store, round, reg;
+  };
+  std::unordered_map<const Node*, Carried> carried_;  // loads
   std::unordered_map<const Node*, Scope*> ordered_;   // of these: accesses that need no other gate
   int next_reg_ = 0;
 
@@ -306,6 +312,45 @@ class Linearizer {
     }
   }
 
+  // What a round reads where the round before it wrote, as a running fold does, stays in a register.
+  void find_carried() {
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      const std::vector<UOp> loops = loops_of(UOp(end));
+      if (loops.empty() || !store->is(Op::Store) || store->nsrc > 2) continue;
+      const UOp r = *std::ranges::max_element(loops, {}, nest_order);
+      if (range_role(r) != Role::Ordered) continue;
+      for (UOp n : toposort(store->src(1)))
+        if (n->is(Op::Load) && n->nsrc == 1 && n->src(0)->src(0) == store->src(0)->src(0) &&
+            is_next(n->src(0)->src(1), store->src(0)->src(1), r))
+          carried_[n.get()] = {store, r, {}};
+    }
+  }
+
+  // Whether `place` is where `before` is a round later.
+  static bool is_next(UOp before, UOp place, UOp r) {
+    const std::pair<UOp, UOp> later[] = {
+        {r, r + constant(r->dtype, 1)}
+    };
+    return simplify(substitute(before, later)) == simplify(place);
+  }
+
+  UOp place_carried(UOp load, Carried& c) {
+    const UOp read = with_src(load, now_->src), r = mapped(c.round);
+    const std::pair<UOp, UOp> at_first[] = {
+        {r, zero_like(r)}
+    };
+    const UOp first = substitute(read, at_first);
+    for (UOp n : toposort(first)) add(home(n->ranges), n);
+    Scope* inner = by_slot_[range_slot(c.round)];
+    c.reg = new_register(load->dtype, tile_of(first, first));
+    const UOp start = make(Op::Store, DType::none, {c.reg, first});
+    inner->parent->items.push_back({start, nullptr});
+    const UOp before = make(Op::Load, load->dtype, {make(Op::After, load->dtype, {c.reg, start})});
+    add(inner, before);
+    return before;
+  }
+
   // A reduce needs the sources of its whole group; fetches come first, for they may stand in the
   // loops of any group.
   void find_needs() {
@@ -347,6 +392,7 @@ class Linearizer {
     }
     if (kMeetings.has(n->op) && !ended_.count(n.get())) return placed_meeting(n);
     if (has(n->op, Effect) && !n->is(Op::After)) return {};
+    if (auto c = carried_.find(n.get()); c != carried_.end()) return place_carried(n, c->second);
     const bool accumulates = n->is(Op::Reduce) && !accumulated_ranges(n).empty();
     UOp now = accumulates ? accumulate_step(n) : n->nsrc ? with_src(n, now_->src) : n;
     if (n->is(Op::Load) && ordered_.contains(n.get())) now = make(n->op, n->dtype, {now->src(0)});
@@ -369,6 +415,10 @@ class Linearizer {
         place_ordered_write(store, it->second);
       else
         home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(store));
+    }
+    for (auto& [load, c] : carried_) {
+      const UOp keep = make(Op::Store, DType::none, {c.reg, mapped(c.store->src(1))});
+      by_slot_[range_slot(c.round)]->stores.push_back(keep);
     }
     std::vector<UOp> out;
     flatten(&root_, out);

@@ -54,14 +54,15 @@ Ref run_along(Op op, const Ref& x, const Ref& identity) {
   return prim::reshape(prim::reduce(op, some, {&last, 1}), x->shape->dims);
 }
 
-// One row is done element by element, each of which waits for the one before; many rows are not.
-constexpr int64_t kBlock = 1024, kManyRows = 16;
+// One row is done element by element, each of which waits for the one before; several rows at once
+// are not.
+constexpr int64_t kBlock = 1024, kAtOnce = 4, kManyRows = 4 * kAtOnce;
 
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   const Dim n = x->shape->dims.back();
-  if (n.size <= 2 * kBlock || x->shape->count() >= kManyRows * n.size)
+  if (n.size <= 4 * kBlock || x->shape->count() >= kManyRows * n.size)
     return run_along(op, x, identity);
-  const Dim count = (n + kBlock - 1) / kBlock;
+  const Dim count = (n + kAtOnce * kBlock - 1) / (kAtOnce * kBlock) * kAtOnce;
   Ref even = extended(x, 0, count * kBlock - n, identity);
   even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
   const Ref inner = prim::contiguous(run_along(op, even, identity));
