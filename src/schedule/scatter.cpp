@@ -66,13 +66,16 @@ class Comparison {
   void look(UOp n, At at) {
     n = down(n, at);
     if (n->is(Op::Where)) {
-      At of_gate = at_source(n->src(0), at);
-      const UOp gate = down(n->src(0), of_gate);
-      if (gate->is(Op::Lt)) return compare_order(n, gate, at, of_gate);
-      return look(gate, of_gate);
+      const At of_gate = at_source(n->src(0), at);
+      look(n->src(0), of_gate);
+      if (!runs_) return;
+      for (uint32_t i : {1u, 2u})
+        if (moves(n->src(i), at_source(n->src(i), at), found_)) found_ = 0;
+      return;
     }
     if (n->is(Op::And))
       for (Node* s : n->src()) look(UOp(s), at_source(UOp(s), at));
+    if (n->is(Op::Lt) && !found_) compare_order(n, at);
     if (n->is(Op::Eq))
       for (uint32_t i : {0u, 1u}) compare(n->src(i), n->src(1 - i), at);
   }
@@ -86,18 +89,16 @@ class Comparison {
   }
 
   // Of what is folded, all up to a position of the result or from there on (run_along).
-  void compare_order(UOp choice, UOp less, const At& at, const At& of_gate) {
+  void compare_order(UOp less, const At& at) {
     uint64_t sides[2];
     for (uint32_t i : {0u, 1u}) {
-      At here = at_source(less->src(i), of_gate);
+      At here = at_source(less->src(i), at);
       if (!down(less->src(i), here)->is(Op::Iota) || !here[0]->is(Op::Range)) return;
       sides[i] = here[0]->ranges;
     }
     if (sides[0] & reduced_) std::swap(sides[0], sides[1]);
     if ((sides[0] & reduced_) || sides[1] != reduced_) return;
-    for (uint32_t i : {1u, 2u})
-      if (moves(choice->src(i), at_source(choice->src(i), at), sides[0])) return;
-    found_ |= sides[0];
+    found_ = sides[0];
     runs_ = true;
   }
 
@@ -139,6 +140,8 @@ namespace {
 // The two kernels, over the same arguments; empty: it is something else.
 struct InOrder {
   UOp start, writes;
+  DType dtype = DType::none;  // of a memory of their own, the last argument
+  int64_t count = 0;          // its elements; 0: they need none
 };
 
 UOp effect(UOp place, UOp value, std::span<const UOp> loops) {
@@ -278,9 +281,9 @@ class Writes {
 
 namespace {
 
-// One range's position up to another's (step 1), or from there on (-1), as condition says; 0: it says
-// something else.
-int direction(UOp condition, UOp i, UOp j) {
+// Where condition holds, j lies before i + reach (1), or i before j + reach (-1); 0: it says something
+// else.
+int direction(UOp condition, UOp i, UOp j, int64_t reach) {
   const bool negated = condition->is(Op::Xor) && condition->src(1)->is_const(1);
   const UOp less = negated ? condition->src(0) : condition;
   if (!less->is(Op::Lt)) return 0;
@@ -290,7 +293,7 @@ int direction(UOp condition, UOp i, UOp j) {
   // sum < 0, or -sum < 1
   const int64_t sign = negated ? -1 : 1, limit = (negated ? 1 : 0) - sign * sum.constant;
   const int64_t of_i = sign * sum.coeff_of(i), of_j = sign * sum.coeff_of(j);
-  return limit == 1 && of_i + of_j == 0 && of_j * of_j == 1 ? static_cast<int>(of_j) : 0;
+  return limit == reach && of_i + of_j == 0 && of_j * of_j == 1 ? static_cast<int>(of_j) : 0;
 }
 
 // out[i] = the fold of x[j] for j <= i: the first is x[0], then each is made of the one before.
@@ -308,7 +311,7 @@ InOrder run_along(UOp body) {
   for (UOp g : conjuncts(simplify(first ? logical_not(choice->src(0)) : choice->src(0)))) {
     int found = 0;
     for (Node* r : end->src().subspan(1))
-      if (const int d = i ? 0 : direction(g, UOp(r), j)) i = UOp(r), step = found = d;
+      if (const int d = i ? 0 : direction(g, UOp(r), j, 1)) i = UOp(r), step = found = d;
     if (!found) rest = rest & g;
   }
   const UOp value = where(rest, choice->src(first ? 2 : 1), nothing);
@@ -334,9 +337,96 @@ InOrder run_along(UOp body) {
           simplify(effect(result(rounds + one), next, loops))};
 }
 
+// out[i] = how many j before i have the key of i: counters of all keys, each read and then increased.
+class CountEqual {
+ public:
+  explicit CountEqual(UOp body) : body_(body) {}
+
+  InOrder run() {
+    if (!find_count() || !find_key()) return {};
+    const std::vector<UOp> outputs(end_->src().begin() + 1, end_->src().end());
+    std::vector<UOp> others, loops;
+    UOp number = index(0);
+    int64_t count = keys_;
+    uint64_t used = slot_bit(j_);
+    for (UOp r : outputs) {
+      used |= slot_bit(r);
+      loops.push_back(r == i_ ? range(range_slot(i_), i_->src(0), Role::Ordered) : r);
+      if (r == i_) continue;
+      if (!is_const(r->src(0))) return {};
+      others.push_back(r);
+      number = number * r->src(0) + r;
+      count *= r->src(0)->hi;
+    }
+    const UOp memory = param(arguments(), count_->dtype, count);
+    const UOp zero = constant(count_->dtype, int64_t{0});
+    const UOp key = range(take_slot(used), index(keys_), Role::Loop);
+    auto counter = [&](UOp at) {
+      return make(Op::Index, count_->dtype, {memory, simplify(number * index(keys_) + at)});
+    };
+    others.push_back(key);
+    const std::pair<UOp, UOp> map[] = {
+        {i_, loops[static_cast<size_t>(std::ranges::find(outputs, i_) - outputs.begin())]}
+    };
+    const UOp mine = counter(cast(key_, DType::index) - index(key_->lo));
+    const UOp read = effect(place_, mine, outputs)->src(0);
+    const UOp add = effect(mine, mine + constant(count_->dtype, int64_t{1}), outputs)->src(0);
+    const UOp both = make(Op::Sink, DType::none, {read, add}, Arg::of(intern_arg({})));
+    return {effect(counter(key), zero, others), simplify(substitute(both, map)), count_->dtype,
+            count};
+  }
+
+ private:
+  static constexpr int64_t kMostKeys = 1 << 16;
+  UOp body_, end_, place_, count_, gate_, i_, j_, key_;
+  int64_t keys_ = 0;
+
+  bool find_count() {
+    if (body_->nsrc != 1 || !body_->src(0)->is(Op::End)) return false;
+    end_ = body_->src(0), place_ = end_->src(0)->src(0), count_ = end_->src(0)->src(1);
+    if (!count_->is(Op::Reduce) || count_->nsrc != 2 || !is_int(count_->dtype)) return false;
+    if (static_cast<Op>(count_->ints(0)) != Op::Add) return false;
+    const UOp value = count_->src(0);
+    j_ = count_->src(1);
+    if (value->is(Op::Cast) && value->src(0)->dtype == DType::boolean) gate_ = value->src(0);
+    if (value->is(Op::Where) && value->src(1)->is_const(1) && is_zero(value->src(2)))
+      gate_ = value->src(0);
+    return static_cast<bool>(gate_);
+  }
+
+  bool find_key() {
+    UOp equal;
+    const std::vector<UOp> list = conjuncts(gate_);
+    for (UOp g : list) {
+      for (Node* r : end_->src().subspan(1))
+        if (direction(g, UOp(r), j_, 0) > 0) i_ = UOp(r);
+      if (g->is(Op::Eq)) equal = g;
+    }
+    if (list.size() != 2 || !i_ || !equal || i_->src(0) != j_->src(0)) return false;
+    const std::pair<UOp, UOp> map[] = {
+        {j_, i_}
+    };
+    for (uint32_t side : {0u, 1u})
+      if (equal->src(1 - side)->ranges & slot_bit(j_)) key_ = equal->src(side);
+    if (!key_ || simplify(substitute(equal, map)) != truth(true)) return false;
+    if (key_->ranges & slot_bit(j_) || key_->lo < -kMostKeys || key_->hi > kMostKeys) return false;
+    keys_ = key_->hi - key_->lo + 1;
+    return keys_ <= kMostKeys;
+  }
+
+  int arguments() const {
+    int most = 0;
+    for (UOp n : toposort(body_))
+      if (n->is(Op::Param)) most = std::max(most, static_cast<int>(n->ints(0)) + 1);
+    return most;
+  }
+};
+
 }  // namespace
 
 UOp write_in_order(UOp plan, const Targets& targets) {
+  int slots = 0;
+  for (UOp memory : memories_of(plan)) slots = std::max(slots, slot_of(memory) + 1);
   std::map<std::pair<const Node*, uint8_t>, InOrder> known;  // by body and device
   Bodies bodies;
   return map_steps(plan, [&](const std::vector<UOp>& steps) {
@@ -347,8 +437,12 @@ UOp write_in_order(UOp plan, const Targets& targets) {
       auto [it, fresh] = known.try_emplace({step->src(0).get(), step->device});
       if (fresh) it->second = Writes(step->src(0), targets[step->device]).run();
       if (fresh && !it->second.writes) it->second = run_along(step->src(0));
+      if (fresh && !it->second.writes) it->second = CountEqual(step->src(0)).run();
       if (!it->second.writes) continue;
-      const std::vector<UOp> places(places_of(step).begin(), places_of(step).end());
+      std::vector<UOp> places(places_of(step).begin(), places_of(step).end());
+      const InOrder& two = it->second;
+      if (two.count)
+        places.push_back(param(slots++, two.dtype, two.count, Space::Local, step->device));
       out.back() = bodies.call(it->second.start, places, provenance_of(step));
       out.push_back(bodies.call(it->second.writes, places, provenance_of(step)));
     }

@@ -1,8 +1,10 @@
-// Sorting by a bitonic network on one array of i64: an ordered 32-bit key above a 32-bit position.
-// Positions make all elements distinct, so the order is stable, and each compare-exchange is a
-// minimum or a maximum. 64-bit keys are sorted twice, by their low and by their high half.
+// Sorting one array of i64: an ordered 32-bit key above a 32-bit position. Short axes go through a
+// bitonic network: positions make all elements distinct, so the order is stable, and each
+// compare-exchange is a minimum or a maximum. Long ones are sorted by the digits of their keys, the
+// lowest first. 64-bit keys are sorted twice, by their low and by their high half.
 #include <algorithm>
 
+#include "base/integers.h"
 #include "tensor/gather.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
@@ -47,6 +49,53 @@ Tensor network(const Tensor& t) {
   return x;
 }
 
+// ---- by digits
+
+constexpr int64_t kDigits = 256, kBlock = 1 << 16, kLong = 4096;
+
+// (..., n) of digits: how many of the same value lie before each.
+Tensor count_before(const Tensor& digit) {
+  const int64_t n = digit.size(-1);
+  std::vector<int64_t> along(static_cast<size_t>(digit.dim()) + 1, 1), across = along;
+  along.back() = n, across[across.size() - 2] = n;
+  const Tensor at = make_value(prim::iota(n), digit);
+  const Tensor before = elementwise(Op::Lt, {at.reshape(along), at.reshape(across)}, DType::index);
+  const Tensor same = digit.unsqueeze(-2).eq(digit.unsqueeze(-1));
+  const int64_t last = digit.dim();
+  return reduce_tensor(Op::Add, (before & same).to(DType::i32), {&last, 1}, false);
+}
+
+Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
+
+// One digit of a stable sort of (..., blocks, n): each goes behind those of smaller digits, of
+// earlier blocks, and earlier ones of its own block.
+Tensor sorted_by_digit(const Tensor& x, int64_t shift) {
+  const int64_t blocks = x.size(-2), last = x.dim() - 1, folded = x.dim();
+  const Tensor digit = stored(((x >> shift) & (kDigits - 1)).to(DType::u8));
+  const uint8_t device = x.impl()->device;
+  const Tensor value = iota_tensor(kDigits, DType::u8, device).unsqueeze(-1);
+  const Tensor hits = digit.unsqueeze(-2).eq(value).to(DType::i32);
+  const Tensor counts = reduce_tensor(Op::Add, hits, {&folded, 1}, false);
+  const Tensor all = stored(counts.transpose(-1, -2).flatten(-2));
+  const Tensor before = stored(all.cumsum(-1, DType::i32) - all);
+  const Tensor block = iota_tensor(blocks, DType::i32, device).unsqueeze(-1);
+  const Tensor begin = gather_at(before, last - 1, (digit.to(DType::i32) * blocks + block).flatten(-2));
+  const Tensor to = stored(begin + count_before(digit).flatten(-2));
+  const Tensor flat = x.flatten(-2);
+  const Tensor hit = matches(as_positions(to, Dim(flat.size(-1))), Dim(flat.size(-1)));
+  const Tensor moved = where_tensor(hit, flat.unsqueeze(-2), flat.zeros_like().narrow(-1, 0, 1).unsqueeze(-2));
+  return stored(reduce_tensor(Op::Add, moved, {&last, 1}, false).reshape(x.shape()));
+}
+
+// Sorts the last axis by the upper halves of its elements.
+Tensor sorted_by_digits(const Tensor& t) {
+  const int64_t n = t.size(-1), blocks = ceil_div(n, kBlock), width = ceil_div(n, blocks);
+  Tensor x = t.pad({0, blocks * width - n}, "constant", int64_t{-1});
+  x = stored(x.unflatten(-1, {blocks, width}));
+  for (int64_t shift = 32; shift < 64; shift += 8) x = sorted_by_digit(x, shift);
+  return x.flatten(-2).narrow(-1, 0, n);
+}
+
 // An i32 (or i64, for 64-bit dtypes) that orders as t does: NaN last, -0 equal to 0.
 Tensor ordered_key(const Tensor& t) {
   DType d = t.dtype();
@@ -69,6 +118,7 @@ Tensor sorted_positions(const Tensor& key) {
   while (padded < n) padded *= 2;
   Tensor at = iota_tensor(n, DType::i64, key.impl()->device);
   Tensor packed = (key.to_long() << 32) | at;
+  if (n > kLong) return sorted_by_digits(packed ^ INT64_MIN) & int64_t{0xffffffff};
   packed = packed.pad({0, padded - n}, "constant", INT64_MAX);
   return network(packed).narrow(-1, 0, n) & int64_t{0xffffffff};
 }
