@@ -95,6 +95,15 @@ UOp gated_reads(UOp value, UOp gate, uint64_t except);
 // sums over r of where(r == e, f(r), 0), which read f(e). Loads of f are gated by e's validity.
 UOp collapse_reduces(UOp root);
 
+// The only position of range r where a condition can hold, and where it does; r does not occur in
+// either. No position: there may be several.
+struct Selected {
+  UOp at, valid;
+};
+Selected only_position(UOp condition, UOp r);
+// value where r is `at`; memory that moves with r is read only where `valid`.
+UOp select(UOp value, UOp r, UOp at, UOp valid);
+
 // Where this is false, what a Reduce folds is the identity; empty: it has no gate.
 UOp gate_of_fold(UOp reduce);
 // The same fold without its gate: its range r is empty where the gate is false.

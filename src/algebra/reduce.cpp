@@ -98,14 +98,12 @@ UOp all_of(std::span<const UOp> list) {
 
 UOp sum_over(UOp value, UOp r);
 
-// value where r is `at`; memory that moves with r is read only where `valid`.
-UOp select(UOp value, UOp r, UOp at, UOp valid) {
-  return map_nodes("select position", value, [&](UOp n, const Mapped& now) {
-    if (n == r) return at;
-    if (!depends(n, r)) return n;
-    if (!n->is(Op::Index)) return UOp();
-    return make(Op::Index, n->dtype, {UOp(now.src[0]), gated(valid, now.src[1])});
-  });
+// What a condition says, where it leaves one position.
+Selected only_position(const Span& s, UOp r) {
+  if (!s.begin || !s.end || !simplify(s.end - s.begin)->is_const(1)) return {};
+  const UOp at = simplify(s.begin);
+  const UOp valid = all_of(s.fixed) & ge(at, index(0)) & lt(at, r->src(0));
+  return {at, valid & select(all_of(s.loose), r, at, valid)};
 }
 
 // count times x, count an index >= 0; empty: no product. Integers wrap, so it is exact.
@@ -125,12 +123,8 @@ UOp sum_where(UOp condition, UOp value, UOp r) {
     UOp inner = sum_over(value, r);
     return inner ? where(all_of(s.fixed), inner, zero) : UOp();
   }
-  if (s.begin && s.end && simplify(s.end - s.begin)->is_const(1)) {
-    UOp at = simplify(s.begin);
-    UOp valid = all_of(s.fixed) & ge(at, index(0)) & lt(at, n);
-    valid = valid & select(all_of(s.loose), r, at, valid);
+  if (const auto [at, valid] = only_position(s, r); at)
     return where(valid, select(value, r, at, valid), zero);
-  }
   if (!s.loose.empty() || depends(value, r)) return {};
   UOp begin = s.begin ? binary(Op::Max, s.begin, index(0)) : index(0);
   UOp end = s.end ? binary(Op::Min, s.end, n) : n;
@@ -237,6 +231,17 @@ using namespace pattern;
 constexpr Rule collapse_table[] = {rule(node_and_more(Op::Reduce, {x}), collapse)};
 
 }  // namespace
+
+Selected only_position(UOp condition, UOp r) { return only_position(solve(condition, r), r); }
+
+UOp select(UOp value, UOp r, UOp at, UOp valid) {
+  return map_nodes("select position", value, [&](UOp n, const Mapped& now) {
+    if (n == r) return at;
+    if (!depends(n, r)) return n;
+    if (!n->is(Op::Index)) return UOp();
+    return make(Op::Index, n->dtype, {UOp(now.src[0]), gated(valid, now.src[1])});
+  });
+}
 
 std::span<const Rule> collapse_rule_table() { return collapse_table; }
 

@@ -53,7 +53,7 @@ void append(std::string& out, const Shape& s) { append(out, s.dims); }
 static constexpr const char* role_names[] = {"loop",   "reduce", "global",
                                              "upcast", "unroll", "vector",
                                              "accumulate", "local", "group",
-                                             "fragment"};
+                                             "fragment", "ordered"};
 const char* name(Role role) { return role_names[static_cast<int>(role)]; }
 
 bool parse_role(std::string_view text, Role* role) {

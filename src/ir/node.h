@@ -130,8 +130,10 @@ inline bool is_zero(UOp u) { return is_const(u, 0.0); }
 // only. What closes such a range is done by its workers together. Upcast, Unroll, Vector: a tile of
 // registers, the last one an axis of vectors. Accumulate: a reduce loop among the loops of the
 // memory that it accumulates in. Fragment: a position in tiles that a group of lanes multiplies.
+// Ordered: a loop of an output whose place is computed, so that rounds may write to the same one:
+// one worker runs them one after the other.
 enum class Role : uint8_t {
-  Loop, Reduce, Global, Upcast, Unroll, Vector, Accumulate, Local, Group, Fragment
+  Loop, Reduce, Global, Upcast, Unroll, Vector, Accumulate, Local, Group, Fragment, Ordered
 };
 const char* name(Role role);
 bool parse_role(std::string_view text, Role* role);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "algebra/algebra.h"
 #include "base/error.h"
 #include "lower/guards.h"
 #include "lower/lower.h"
@@ -49,6 +50,8 @@ class Linearizer {
     find_loops();
     leave_out_fetches();
     find_branches();
+    guard_ordered_writes();
+    find_carried();
     find_needs();
     auto place_next = [this](UOp n, const Mapped& now) {
       now_ = &now;
@@ -78,6 +81,11 @@ class Linearizer {
   std::unordered_set<const Node*> stepped_;  // Fragments that add to what was summed up before
   std::unordered_map<const Node*, Node*> stored_by_;  // a Reduce that accumulates: its Store
   std::unordered_map<const Node*, Scope*> guarded_;   // what stands behind a branch
+  struct Carried {
+    UOp store, round, reg;
+  };
+  std::unordered_map<const Node*, Carried> carried_;  // loads
+  std::unordered_map<const Node*, Scope*> ordered_;   // of these: accesses that need no other gate
   int next_reg_ = 0;
 
   static bool is_nest(UOp n) { return n->is(Op::Reduce) || n->is(Op::End); }
@@ -282,6 +290,67 @@ class Linearizer {
     }
   }
 
+  // A write at a computed place, and what it makes of what is there, happen behind one branch: no
+  // other place need be found for a read whose gate is false.
+  void guard_ordered_writes() {
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      const auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
+      if (!store->is(Op::Store) || store->nsrc < 3 || std::popcount(slots_) == kSlots ||
+          std::ranges::none_of(closed_ranges(UOp(end)), is_ordered) ||
+          std::ranges::any_of(open_ranges(store->src(2)), is_tile_range))
+        continue;
+      Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+      s->parent = home(slots_of(loops_of(UOp(end))));
+      ordered_[store.get()] = s;
+      for (UOp n : toposort(store->src(1))) {
+        const bool reads = n->is(Op::Load) && n->src(0) == store->src(0);
+        if (reads) ordered_[n.get()] = s;
+        if (reads || std::ranges::any_of(n->src(), [&](Node* m) { return guarded_.contains(m); }))
+          guarded_[n.get()] = s;
+      }
+    }
+  }
+
+  // What a round reads where the round before it wrote, as a running fold does, stays in a register.
+  void find_carried() {
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      const std::vector<UOp> loops = loops_of(UOp(end));
+      if (loops.empty() || !store->is(Op::Store) || store->nsrc > 2) continue;
+      const UOp r = *std::ranges::max_element(loops, {}, nest_order);
+      if (range_role(r) != Role::Ordered) continue;
+      for (UOp n : toposort(store->src(1)))
+        if (n->is(Op::Load) && n->nsrc == 1 && n->src(0)->src(0) == store->src(0)->src(0) &&
+            is_next(n->src(0)->src(1), store->src(0)->src(1), r))
+          carried_[n.get()] = {store, r, {}};
+    }
+  }
+
+  // Whether `place` is where `before` is a round later.
+  static bool is_next(UOp before, UOp place, UOp r) {
+    const std::pair<UOp, UOp> later[] = {
+        {r, r + constant(r->dtype, 1)}
+    };
+    return simplify(substitute(before, later)) == simplify(place);
+  }
+
+  UOp place_carried(UOp load, Carried& c) {
+    const UOp read = with_src(load, now_->src), r = mapped(c.round);
+    const std::pair<UOp, UOp> at_first[] = {
+        {r, zero_like(r)}
+    };
+    const UOp first = substitute(read, at_first);
+    for (UOp n : toposort(first)) add(home(n->ranges), n);
+    Scope* inner = by_slot_[range_slot(c.round)];
+    c.reg = new_register(load->dtype, tile_of(first, first));
+    const UOp start = make(Op::Store, DType::none, {c.reg, first});
+    inner->parent->items.push_back({start, nullptr});
+    const UOp before = make(Op::Load, load->dtype, {make(Op::After, load->dtype, {c.reg, start})});
+    add(inner, before);
+    return before;
+  }
+
   // A reduce needs the sources of its whole group; fetches come first, for they may stand in the
   // loops of any group.
   void find_needs() {
@@ -323,8 +392,10 @@ class Linearizer {
     }
     if (kMeetings.has(n->op) && !ended_.count(n.get())) return placed_meeting(n);
     if (has(n->op, Effect) && !n->is(Op::After)) return {};
+    if (auto c = carried_.find(n.get()); c != carried_.end()) return place_carried(n, c->second);
     const bool accumulates = n->is(Op::Reduce) && !accumulated_ranges(n).empty();
     UOp now = accumulates ? accumulate_step(n) : n->nsrc ? with_src(n, now_->src) : n;
+    if (n->is(Op::Load) && ordered_.contains(n.get())) now = make(n->op, n->dtype, {now->src(0)});
     if (!stepped_.count(n.get())) add(home_of(n), now);
     return now;
   }
@@ -338,11 +409,28 @@ class Linearizer {
   }
 
   UOp finished() {
-    for (Node* end : body_->src())
-      home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(UOp(end)->src(0)));
+    for (Node* end : body_->src()) {
+      const UOp store = UOp(end)->src(0);
+      if (auto it = ordered_.find(store.get()); it != ordered_.end())
+        place_ordered_write(store, it->second);
+      else
+        home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(store));
+    }
+    for (auto& [load, c] : carried_) {
+      const UOp keep = make(Op::Store, DType::none, {c.reg, mapped(c.store->src(1))});
+      by_slot_[range_slot(c.round)]->stores.push_back(keep);
+    }
     std::vector<UOp> out;
     flatten(&root_, out);
     return make(Op::Linear, DType::none, out, body_->arg);
+  }
+
+  void place_ordered_write(UOp store, Scope* guard) {
+    const UOp now = mapped(store), extent = cast(now->src(2), DType::i32);
+    add(guard->parent, extent);
+    guard->range = loop_of_own(extent);
+    guard->stores.push_back(make(Op::Store, DType::none, {now->src(0), now->src(1)}, now->arg));
+    guard->parent->items.push_back({UOp(), guard});
   }
 
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values

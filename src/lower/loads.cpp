@@ -1,4 +1,6 @@
 // Reads become Loads; gates leave the positions.
+#include <algorithm>
+
 #include "algebra/algebra.h"
 #include "lower/lower.h"
 
@@ -95,6 +97,50 @@ UOp choose_index_width(UOp body, const Target& target) {
   return map_nodes("choose index width", body, [&](UOp n, const Mapped& now) {
     if (n->dtype != DType::index) return UOp();
     return arena().make(n->op, width, now.src, n->arg);
+  });
+}
+
+namespace {
+
+bool is_vector(UOp u) {
+  const std::vector<UOp> ranges = open_ranges(u);
+  return std::ranges::any_of(ranges, [](UOp r) { return range_role(r) == Role::Vector; });
+}
+
+// The x of !(x < 0); empty: it is something else.
+UOp not_negative(UOp g) {
+  if (!g->is(Op::Xor) || !g->src(1)->is_const(1) || !g->src(0)->is(Op::Lt)) return {};
+  return g->src(0)->src(1)->is_const(0) ? g->src(0)->src(0) : UOp();
+}
+
+// One test for both ends, where all lanes share it: some machines have none for vectors.
+bool join_one(std::vector<UOp>& list, const Target& target) {
+  for (UOp low : list) {
+    const UOp x = not_negative(low);
+    if (!x || !is_signed(x->dtype) || is_vector(x)) continue;
+    const DType wrapped = bits_type(row(x->dtype).bits);
+    for (UOp& high : list) {
+      if (!high->is(Op::Lt) || high->src(0) != x || high->src(1)->lo < 0) continue;
+      if (!target.has(wrapped)) continue;
+      high = lt(cast(x, wrapped), cast(high->src(1), wrapped));
+      std::erase(list, low);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+UOp join_bounds(UOp body, const Target& target) {
+  return map_nodes("join bounds", body, [&](UOp n, const Mapped& now) {
+    if (!n->is(Op::And) || n->dtype != DType::boolean) return UOp();
+    std::vector<UOp> list = conjuncts(with_src(n, now.src));
+    if (!join_one(list, target)) return UOp();
+    while (join_one(list, target)) {}
+    UOp all = list[0];
+    for (size_t i = 1; i < list.size(); ++i) all = all & list[i];
+    return all;
   });
 }
 

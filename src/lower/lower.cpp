@@ -74,6 +74,8 @@ static const Pass passes[] = {
      "when no rule will take products apart again, and before their places in loops are known"},
     {"choose index width", choose_index_width,
      "when all positions there will be are known"},
+    {"join bounds",        join_bounds,
+     "when positions have a width to wrap at"},
     {"linearize",
      [](UOp b, const Target& t) { return linearize(b, contracts(t) && !t.fuses_itself); },
      "from here on there is an order, and nothing is rewritten"},

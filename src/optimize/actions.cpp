@@ -349,6 +349,7 @@ UOp apply_merge(UOp body, const Action& action, const Ranges& ranges, std::strin
   UOp a = ranges.find(action.slot), b = ranges.find(static_cast<int>(action.amount));
   if (!b || b == a) return refuse(refused, text("no range of slot ", action.amount));
   if (range_role(a) != range_role(b)) return refuse(refused, "roles differ");
+  if (range_role(a) == Role::Ordered) return refuse(refused, "its rounds have an order");
   if (a->src(0)->ranges || b->src(0)->ranges)
     return refuse(refused, "its extent depends on other loops");
   for (UOp n : toposort(body)) {
@@ -385,7 +386,10 @@ UOp apply_order(UOp body, const Action& a, const Ranges& ranges, std::string* re
     if (std::ranges::count(nest, r)) return refuse(refused, text("slot ", slot, " twice"));
     nest.push_back(r);
   }
-  auto kind = [](UOp r) { return range_role(r) == Role::Accumulate ? Role::Loop : range_role(r); };
+  auto kind = [](UOp r) {
+    const Role role = range_role(r);
+    return role == Role::Accumulate || role == Role::Ordered ? Role::Loop : role;
+  };
   for (UOp r : nest)
     if (kind(r) != kind(nest[0]) || (kind(r) != Role::Loop && kind(r) != Role::Reduce))
       return refuse(refused, "roles differ");

@@ -198,6 +198,31 @@ bool repeats_in_place(const Facts& f) {
   });
 }
 
+bool is_ordered(Node* r) { return range_role(UOp(r)) == Role::Ordered; }
+
+// Writes at computed places: the loops of an End stand in the order of what it writes.
+bool reorders_writes(const Facts& f) {
+  return std::ranges::any_of(f.body->src(), [](Node* end) {
+    std::vector<int> nest;
+    for (Node* r : closed_ranges(UOp(end)))
+      if (is_ordered(r)) nest.push_back(nest_order(UOp(r)));
+    return !std::ranges::is_sorted(nest);
+  });
+}
+
+// What a round reads is what the rounds before it wrote.
+bool stages_ordered_writes(const Facts& f) {
+  std::vector<UOp> memories;
+  for (Node* end : f.body->src())
+    if (std::ranges::any_of(closed_ranges(UOp(end)), is_ordered))
+      memories.push_back(UOp(end)->src(0)->src(0)->src(0));
+  return !memories.empty() && std::ranges::any_of(f.order, [&](UOp n) {
+    if (!n->is(Op::Stage)) return false;
+    const std::vector<UOp> below = toposort(n->src(0));
+    return std::ranges::any_of(below, [&](UOp m) { return std::ranges::count(memories, m) > 0; });
+  });
+}
+
 // Of the workers of a Group one writes, when others may still have to read.
 bool groups_in_place(const Facts& f) {
   const bool groups = f.workers && std::ranges::any_of(f.order, [](UOp n) {
@@ -273,6 +298,8 @@ constexpr Law laws[] = {
     {"a stage is filled ahead with what may change",          fills_what_changes        },
     {"what is computed is not copied",                        copies_what_is_computed   },
     {"an output is made in place in loops of others",         repeats_in_place          },
+    {"writes are to be made in their order",                  reorders_writes           },
+    {"something is staged that changes from round to round",  stages_ordered_writes     },
 };
 
 }  // namespace

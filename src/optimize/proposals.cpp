@@ -490,7 +490,7 @@ class Chooser : Sketch {
 
   // Registers hold a tile of outputs: each load is used for several of them.
   void choose_tile() {
-    if (reduces.empty()) return;
+    if (reduces.empty()) return follow_rows();
     int budget = std::max(4, target->vector_registers * 3 / 4), used = 1;
     std::vector<int> done;
     while (true) {
@@ -521,6 +521,17 @@ class Chooser : Sketch {
     if (sum && !may_reorder(sum) && !outputs.empty()) {  // other sums in place of accumulators
       const int64_t sums = largest_factor(size(outputs.back()), {8, 4, 2});
       if (sums > 1) act({Action::Split, range_slot(outputs.back()), sums, Role::Upcast});
+    }
+  }
+
+  // Where each round waits for the one before, those of several rows go on at once.
+  void follow_rows() {
+    auto is_ordered = [](UOp r) { return range_role(r) == Role::Ordered; };
+    if (!own_lanes().empty() || std::ranges::none_of(ranges.all, is_ordered)) return;
+    for (size_t i = outputs.size(); i-- > 0;) {
+      const int64_t rows = largest_factor(size(outputs[i]), {4, 3, 5, 2});
+      if (is_ordered(outputs[i]) || rows == 1) continue;
+      if (act({Action::Split, range_slot(outputs[i]), rows, Role::Upcast})) return;
     }
   }
 

@@ -16,11 +16,10 @@ class Sharer {
   void run() {
     if (s_.target->threads < 2) return;
     double work = 1;
-    for (UOp n : toposort(s_.body))
-      if (n->is(Op::Range)) work *= static_cast<double>(std::max<int64_t>(n->src(0)->hi, 1));
+    for (UOp r : s_.ranges.all) work *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
     if (work < 32768) return;
     if (s_.shared >= 0 && s_.act({Action::Global, s_.shared, 0, Role::Loop})) return;
-    if (s_.sweeps && thread_chunks(s_.target->threads)) return;
+    if ((s_.sweeps || goes_in_order()) && thread_chunks(s_.target->threads)) return;
     UOp best;
     for (UOp r : s_.outputs)
       if (Sketch::size(r) >= s_.target->threads && (!best || Sketch::size(best) < most_chunks()) &&
@@ -37,6 +36,12 @@ class Sharer {
 
  private:
   Sketch& s_;
+
+  // Rows go to computed places: each thread writes one long piece of all of them.
+  bool goes_in_order() const {
+    return std::ranges::any_of(s_.ranges.all,
+                               [](UOp r) { return range_role(r) == Role::Ordered; });
+  }
 
   int64_t most_chunks() const { return 4 * s_.target->threads; }
 

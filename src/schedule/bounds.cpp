@@ -3,6 +3,7 @@
 
 #include "ir/freedoms.h"
 #include "schedule/ranges.h"
+#include "schedule/scatter.h"
 
 namespace mote {
 
@@ -54,6 +55,7 @@ class Bounder {
         continued_(load_.size()),
         narrowed_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
+                std::vector<uint64_t>(load_.size()), std::vector<bool>(load_.size()),
                 std::vector<std::span<const uint32_t>>(load_.size()),
                 std::vector<int>(load_.size()), Lists()} {
     for (size_t i = order.size(); i-- > 0;) {
@@ -70,6 +72,7 @@ class Bounder {
       if (n->is(Op::Store) && keeps_value(n)) bounds_.stored[n->src(1)->id] = true;
       if (n->is(Op::Contiguous)) bounds_.stored[n->id] = true;
     }
+    find_scatters(order);
     // What is forced late also counts for the consumers that were visited before.
     do {
       grown_ = false;
@@ -90,6 +93,44 @@ class Bounder {
   Bounds bounds_;
   bool grown_ = false;
   std::vector<uint32_t> union_;     // of joined, kept warm
+
+  // Each is stored as all of its users see it, so that rows of what they see are written.
+  void find_scatters(std::span<const UOp> order) {
+    std::vector<int> direct(load_.size());
+    std::vector<bool>& carries = bounds_.scatters;
+    for (UOp n : order) {
+      for (Node* s : n->src()) ++direct[s->id];
+      if (!n->is(Op::Reduce)) continue;
+      bounds_.scattered[n->id] = scattered_axes(n, targets_[n->device]);
+      carries[n->id] = bounds_.scattered[n->id] != 0;
+    }
+    for (UOp n : order)
+      for (Node* s : n->src()) {
+        if (!carries[s->id]) continue;
+        const bool moves = n->is(Op::Permute) || (n->is(Op::Reshape) && keeps_axes_apart(n));
+        if (moves && direct[s->id] == 1) carries[n->id] = true;
+        else bounds_.forced[s->id] = true;
+      }
+  }
+
+  // Axes may be cut but not joined: a position stays one of its own axis.
+  static bool keeps_axes_apart(UOp reshape) {
+    auto next = reshape->shape->dims.begin();
+    const auto end = reshape->shape->dims.end();
+    for (const Dim& d : reshape->src(0)->shape->dims) {
+      if (d == Dim(1)) continue;
+      while (next != end && *next == Dim(1)) ++next;
+      if (next != end && *next == d) {
+        ++next;
+        continue;
+      }
+      if (d.symbol) return false;
+      int64_t parts = 1;
+      while (next != end && !next->symbol && parts < d.size) parts *= (next++)->size;
+      if (parts != d.size) return false;
+    }
+    return true;
+  }
 
   void visit(UOp n) {
     Load& mine = load_[n->id];
@@ -122,7 +163,7 @@ class Bounder {
     UOp wide = narrowed_by(n), reduce = wide ? wide : n;
     if (!reduce->is(Op::Reduce)) return false;
     if ((narrowed_[reduce->id] ? narrowed_[reduce->id] : reduce) != n) return false;
-    if (continued_[reduce->id]) return false;
+    if (continued_[reduce->id] || bounds_.scattered[reduce->id]) return false;
     return static_cast<double>(counts_[reduce->src(0)->id]) > work && folds_much(reduce);
   }
 

@@ -44,6 +44,15 @@ static bool is_buffer(UOp n) {
   return OpSet{Op::Param, Op::After, Op::Contiguous, Op::Copy}.has(n->op);
 }
 
+// Writes in order happen once each, however many places they may go to.
+static double folds_of(UOp reduce, uint64_t scattered) {
+  if (!scattered) return fold_count(reduce);
+  double places = 1;
+  for (size_t d = 0; d < reduce->shape->dims.size(); ++d)
+    if (scattered >> d & 1) places *= static_cast<double>(reduce->shape->dims[d].size);
+  return 1 + element_count(reduce->src(0)) / element_count(reduce) / places;
+}
+
 // Whether readers find the value in memory, as far as can be told before all is decided.
 static bool will_be_stored(UOp n, const Bounds& bounds) {
   return bounds.forced[n->id] || (n->is(Op::Reduce) && fold_count(n) > kMuch);
@@ -117,7 +126,7 @@ void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
     joined_.clear();
     keep(n, true, {whole_each, whole_bytes});
   };
-  if (n->is(Op::Reduce)) return as_whole(fold_count(n) * (each + 1), bytes);
+  if (n->is(Op::Reduce)) return as_whole(folds_of(n, bounds.scattered[n->id]) * (each + 1), bytes);
   // Of a part of a buffer, only that part is read.
   if (n->is(Op::Shrink) && is_leaf(n))
     return as_whole(each, std::min(bytes, element_count(n) * size_of(n->dtype)));

@@ -72,6 +72,7 @@ class PartialSums {
     for (UOp n : toposort(body_)) {
       if (n->is(Op::Reduce) && sum_) return false;
       if (n->is(Op::Reduce)) sum_ = n;
+      if (n->is(Op::Range) && range_role(n) == Role::Ordered) return false;
       if (n->is(Op::Range)) slots_ |= n->ranges;
       arguments_ += n->is(Op::Param);
     }

@@ -173,12 +173,14 @@ class Assigner {
     Entry& e = draft_.at(n);
     if (e.requests.empty() && e.stores.empty()) return;
     if (n->nsrc == 0 || n->is(Op::Iota)) return store_leaf(n);
+    const bool in_order = bounds_.scatters[n->id] && !nofuse_;
     bool stored = !e.stores.empty() || bounds_.forced[n->id] || n->is(Op::Contiguous) ||
                   copied_.count(n.get()) ||
                   (nofuse_ ? has(n->op, Alu) || n->is(Op::Reduce)
-                           : choices_.has_room_to_read(n, e) && choices_.better_stored(n, e)) ||
+                           : !in_order && choices_.has_room_to_read(n, e) &&
+                                 choices_.better_stored(n, e)) ||
                   !choices_.has_room_to_loop(n, e);
-    if (!nofuse_ && e.stores.empty() && !copied_.count(n.get()))
+    if (!nofuse_ && !in_order && e.stores.empty() && !copied_.count(n.get()))
       if (std::optional<Staging> s = find_staging(n, draft_);
           s && choices_.better_staged(n, e, *s, stored))
         return stage(n, *s);
@@ -318,7 +320,7 @@ class Assigner {
     for (size_t i = 0; i < e.requests.size(); ++i) {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      if (k.copy || k.device != place_of(n) || !r.valid->is_const(1)) continue;
+      if (k.copy || k.scatters || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops) continue;
       if (choices_.size_with(k, n) > targets_[k.device].max_ops) continue;
       const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.staged;
@@ -373,14 +375,17 @@ class Assigner {
 
   void store(UOp n) {
     Entry& e = draft_.at(n);
-    for (; e.stores.size() > 1 && !choices_.fits(n, bounds_.reads[n->id].size() + e.stores.size());
-         e.stores.pop_back())
-      store_root(e.stores.back(), n);
-    int host = host_request(n, e);
+    const bool scatters = bounds_.scatters[n->id];
+    auto is_crowded = [&] {
+      return scatters || !choices_.fits(n, bounds_.reads[n->id].size() + e.stores.size());
+    };
+    for (; e.stores.size() > 1 && is_crowded(); e.stores.pop_back()) store_root(e.stores.back(), n);
+    int host = scatters ? -1 : host_request(n, e);
     const bool hosted = host >= 0;
     if (!hosted) {
       e.requests.push_back(fresh(*n->shape, place_of(n)));
       host = static_cast<int>(e.requests.size()) - 1;
+      draft_.kernels.back().scatters = scatters;
     }
     e.own = static_cast<uint32_t>(host);
     e.stored = true;
@@ -467,6 +472,9 @@ class Assigner {
       std::vector<UOp> position(r.position.begin(), r.position.end());
       asked.folded_by = may_reorder(n) ? static_cast<Op>(n->ints(0)) : Op::Sink;
       asked.scope = hoisted_scope(r);
+      // Nothing is done for each place that a write may go to.
+      for (uint64_t rest = bounds_.scattered[n->id]; rest; rest &= rest - 1)
+        asked.scope &= ~position[static_cast<size_t>(std::countr_zero(rest))]->ranges;
       for (size_t a = 1; a < n->ints().size(); ++a) {
         auto axis = static_cast<size_t>(n->ints(a));
         const Dim& d = n->src(0)->shape->dims[axis];

@@ -117,6 +117,7 @@ struct KernelDraft {
   size_t writes = 0;              // buffers it writes
   int size = 0;                   // ops it has at most
   size_t staged = 0;              // values, each in a memory of its own
+  bool scatters = false;          // it will be writes in order, and nothing else
   std::vector<Output> outputs;
   std::set<int> after;            // kernels whose results it reads
   std::vector<Argument> arguments;   // by slot, once built
@@ -167,6 +168,9 @@ constexpr int kEndless = 1 << 20;
 struct Bounds {
   std::vector<bool> forced;  // to be stored by a kernel of its own so that the target's bounds hold
   std::vector<bool> stored;  // a Store wants it as a whole, or it is Contiguous
+  // Of a Reduce that becomes writes in order (scatter.h): those axes of its result.
+  std::vector<uint64_t> scattered;
+  std::vector<bool> scatters;  // such a Reduce, or what only moves the elements of one
   // What a kernel that evaluates the node reads from memory at most: node ids, sorted.
   std::vector<std::span<const uint32_t>> reads;
   std::vector<int> size;     // ops of such a kernel at most, up to kEndless

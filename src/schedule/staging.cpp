@@ -82,7 +82,7 @@ std::optional<Staging> find_staging(UOp n, const Draft& draft) {
   if (e.requests.empty() || n->shape->dims.size() > 64) return {};
   const int kernel = e.requests[0].kernel;
   const KernelDraft& k = draft.kernels[static_cast<size_t>(kernel)];
-  if (k.copy) return {};
+  if (k.copy || k.scatters) return {};
   for (const Request& r : e.requests)
     if (r.kernel != kernel) return {};
   Staging s;

@@ -47,16 +47,16 @@ Number identity(const std::string& reduce, DType d) {
   return low ? row(d).lo : row(d).hi;
 }
 
-// The index and the source of a scatter, checked, with the scattered axis last.
+// The index and the source of a scatter, checked: the axes of self, and a last one of those of the
+// writes. Folded over that, each element of the result stands where it is to be in memory.
 struct Scatter {
-  int64_t axis;
-  Tensor self, match, values;  // self in (others, A); match (others, A, L); values (others, 1, L)
+  Tensor self, match, values;  // (.., A, ..), (.., A, .., L), (.., 1, .., L)
 };
 
 // A rank-0 tensor scatters like one with an axis of one element.
 Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.unsqueeze(0) : t; }
 
-// (others of self, A) of something made in (others of the index, A): missing places get `fill`.
+// In the shape of self, of something made for the axes of the index: missing places get `fill`.
 Tensor fill_up(const Tensor& t, const Tensor& self, Number fill) {
   std::vector<int64_t> amounts;
   for (int64_t i = self.dim(); i-- > 0;) {
@@ -86,16 +86,13 @@ Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tens
            " reaches beyond the source of shape ", src, " or the tensor of shape ", self);
     bounds.push_back({0, n});
   }
-  values = shrunk(values, bounds).movedim(axis, -1).unsqueeze(-2);
+  values = shrunk(values, bounds).movedim(axis, -1).unsqueeze(axis);
   at = checked_index(at, x.size(axis));
   Tensor positions = as_positions(at.movedim(axis, -1), Dim(x.size(axis)));
-  return {axis, x.movedim(axis, -1), matches(positions, Dim(x.size(axis))), values};
+  return {x, matches(positions, Dim(x.size(axis))).movedim(-2, axis), values};
 }
 
-Tensor back(const Scatter& s, const Tensor& out, const Tensor& self) {
-  Tensor t = out.movedim(-1, s.axis);
-  return self.dim() == 0 ? t.squeeze(0) : t;
-}
+Tensor back(const Tensor& out, const Tensor& self) { return self.dim() == 0 ? out.squeeze(0) : out; }
 
 // In the accumulator of sums and products.
 Tensor fold_last(Op op, const Tensor& t) {
@@ -135,14 +132,24 @@ Tensor pick_last(const Tensor& x, const Tensor& at) {
   return reduce_tensor(Op::Add, make_value(chosen, x), {&last, 1}, false);
 }
 
-Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) {
+// Whether something matches, and the last that does.
+struct Last {
+  Tensor any, value;
+};
+static Last last_of(const Tensor& match, const Tensor& values) {
   const Dim& length = dims_of(match).back();
-  if (length == Dim(0)) return old;
-  Tensor order = make_value(prim::iota(length), match);
-  Tensor none = make_value(prim::constant(DType::index, int64_t{-1}), match);
+  const DType d = length.size <= INT32_MAX ? DType::i32 : DType::i64;
+  Tensor order = make_value(prim::cast(prim::iota(length), d), match);
+  Tensor none = make_value(prim::constant(d, row(d).lo), match);
   Tensor last = fold_last(Op::Max, where_tensor(match, order, none));
-  Tensor found = pick_last(values, last.unsqueeze(-1));
-  return where(any_last(match), found, old);
+  Tensor at = make_value(prim::cast(node_of(last), DType::index), last);
+  return {elementwise(Op::Lt, {none, last}, d), pick_last(values, at.unsqueeze(-1))};
+}
+
+Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old) {
+  if (dims_of(match).back() == Dim(0)) return old;
+  const Last last = last_of(match, values);
+  return where(last.any, last.value, old);
 }
 
 Tensor gather_at(const Tensor& t, int64_t axis, const Tensor& index) {
@@ -197,11 +204,10 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where)
     expect(src.tensor->dtype() == dtype(), "source of ", src.tensor->dtype(), " and tensor of ",
            dtype());
   Scatter s = prepare(*this, dim, index, to_tensor(src, *this, dtype()));
-  Tensor old = s.self, any = any_last(s.match);
   if (index.numel() == 0) return clone();
-  Tensor none = zeros({}, {dtype(), device()});
-  Tensor written = last_match(s.match, s.values, none);
-  return back(s, mote::where(fill_up(any, old, false), fill_up(written, old, 0), old), *this);
+  const Last last = last_of(s.match, s.values);
+  return back(
+      mote::where(fill_up(last.any, s.self, false), fill_up(last.value, s.self, 0), s.self), *this);
 }
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
@@ -238,7 +244,7 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
     count = count.clamp_min(1).to(out.dtype());
     out = is_floating_point() ? out / count : mote::floor_divide(out, count);
   }
-  return back(s, out.to(dtype()), *this);
+  return back(out.to(dtype()), *this);
 }
 
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, Operand src, Loc where) {

@@ -14,7 +14,7 @@ Tensor as_positions(const Tensor& index, const Dim& size);
 Tensor pick_last(const Tensor& x, const Tensor& at);
 // at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
 Tensor matches(const Tensor& at, const Dim& size);
-// Of the values (..., 1 or A, L) that match, the last one; `old` (..., A) where none does.
+// Of the values (..., L) that match, broadcast, the last one; `old` (...) where none does.
 Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old);
 // Integers that a user gave: of an integer dtype; and in range, checked now or when they are known
 // (tensor/checks.h). What mote computes itself needs no check, and the functions above make none.

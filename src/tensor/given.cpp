@@ -209,7 +209,7 @@ Tensor sinc_row(const Step& s) {
 
 Tensor softsign_row(const Step& s) { return s.g / (s.x[0].abs() + 1).square(); }
 // y holds elements of x, on the last axis those at the positions that the second operand says.
-Tensor taken_last_row(const Step& s) { return s.g.zeros_like().scatter_add(-1, s.x[1], s.g); }
+Tensor taken_last_row(const Step& s) { return s.x[0].zeros_like().scatter_add(-1, s.x[1], s.g); }
 
 Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
 Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }

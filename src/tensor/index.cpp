@@ -216,17 +216,21 @@ Tensor written_at(const Indexed& r, const Tensor& values, bool accumulate) {
   }
   v = rank ? v.movedim(from, to).flatten(v.dim() - rank, -1) : v.unsqueeze(-1);
   const Dim& size = dims_of(f.x).back();
-  Tensor match = matches(as_positions(f.at.reshape(-1), size), size);
-  v = v.unsqueeze(-2);
+  // (before, A, after, L): what is folded stands as it is to be in memory.
+  const auto axis = static_cast<int64_t>(f.before);
+  Tensor match = matches(as_positions(f.at.reshape(-1), size), size), old = f.x.movedim(-1, axis);
+  for (int64_t i = axis + 1; i < f.x.dim(); ++i) match = match.unsqueeze(1);
+  v = v.unsqueeze(axis);
   Tensor out;
   if (accumulate) {
     int64_t last = v.dim() - 1;
     DType wide = accumulator(v.dtype());
     Tensor sum = reduce_tensor(Op::Add, where(match, v, 0).to(wide), {&last, 1}, false);
-    out = f.x + sum.to(v.dtype());
+    out = old + sum.to(v.dtype());
   } else {
-    out = last_match(match, v, f.x);
+    out = last_match(match, v, old);
   }
+  out = out.movedim(axis, -1);
   std::vector<int64_t> inverse(f.order.size());
   for (size_t i = 0; i < f.order.size(); ++i)
     inverse[static_cast<size_t>(f.order[i])] = static_cast<int64_t>(i);

@@ -97,27 +97,39 @@ Tensor first_max(const Tensor& t, const Numbers& axes) {
 
 Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y; }
 
-Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
-  Tensor x = batched(t, spatial);
-  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-  const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
-  return unbatched(first_max(seen.values, seen.inside), t.dim() == spatial + 1);
-}
-
-// The first of equal values, by its position in the unpadded plane.
-ValuesIndices max_pool_at(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o,
-                          int64_t spatial) {
-  Tensor x = batched(t, spatial);
-  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
-  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = first_max(seen, {-1});
+// The largest value of each window and where it is in the unpadded plane: of equal ones the first,
+// which has the derivative.
+ValuesIndices max_through(const Tensor& x, const Windows& w) {
+  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(-1);
   Tensor hit = seen.eq(best.unsqueeze(-1));
   if (x.is_floating_point()) hit = hit | seen.isnan();
   Numbers shape = x.shape(), plane(shape.begin() + 2, shape.end());
   int64_t count = 1;
   for (int64_t n : plane) count *= n;
   Tensor at = iota_tensor(count, DType::i64, x.impl()->device).reshape(plane);
-  Tensor positions = seen_through(at, w, count);
-  Tensor first = where(hit, positions, count).amin(-1);
+  Tensor first = where(hit, seen_through(at, w, count), count).amin(-1);
+  if (x.is_floating_point() && count > 0) {
+    Tensor positions = first.clamp_max(count - 1).flatten(2);
+    best = given(Given::TakenLast, best.flatten(2), {x.flatten(2), positions});
+    best = reshaped(best, dims_of(first));
+  }
+  return {best, first};
+}
+
+Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
+  Tensor x = batched(t, spatial);
+  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
+  const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
+  const bool overlapping = seen.inside == Numbers{-1} && !node_of(x)->shape->symbolic;
+  Tensor best = overlapping ? max_through(x, w).values : first_max(seen.values, seen.inside);
+  return unbatched(best, t.dim() == spatial + 1);
+}
+
+ValuesIndices max_pool_at(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o,
+                          int64_t spatial) {
+  Tensor x = batched(t, spatial);
+  Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
+  const auto [best, first] = max_through(x, w);
   bool added = t.dim() == spatial + 1;
   return {unbatched(best, added), unbatched(first, added)};
 }

@@ -1,8 +1,7 @@
-// Running folds, in blocks: a fold within each block, then of the blocks' totals, then both joined.
-// Large axes use small blocks on many levels, which costs the fewest operations; small axes use
-// large blocks, which costs the fewest kernels.
+// Running folds: every element folds those up to its own place, which a kernel does as it goes along
+// the axis. A long axis without others beside it is cut into blocks: a running fold within each, then
+// of the blocks' totals, then both joined.
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include "base/integers.h"
@@ -32,86 +31,50 @@ Ref last_axis_cut(const Ref& x, const Dim& begin, const Dim& end) {
   return prim::shrink(x, bounds);
 }
 
-// Every element folds the window that ends at it.
-Ref scan_block(Op op, const Ref& x, const Ref& identity) {
-  int64_t n = x->shape->dims.back().size, axis = x->shape->rank() - 1;
-  if (n == 1) return x;
-  Ref seen = window_axis(extended(x, n - 1, 0, identity), axis, n, 1, 1);
-  int64_t last = axis + 1;
-  return prim::reshape(prim::reduce(op, seen, {&last, 1}), x->shape->dims);
-}
-
-// Folds of blocks, and their elements given what lies before each block.
-struct Blocks {
-  Ref totals;                                      // (..., blocks)
-  std::function<Ref(const Ref& before)> elements;  // (..., blocks) to (..., blocks, width)
-};
-
 std::vector<Dim> with_last(std::vector<Dim> dims, std::initializer_list<Dim> last) {
   dims.pop_back();
   dims.insert(dims.end(), last);
   return dims;
 }
 
-// Few kernels: every element folds a window of its block.
-Blocks wide_blocks(Op op, const Ref& x, const Ref& identity) {
-  int64_t width = x->shape->dims.back().size;
-  Ref inner = prim::contiguous(scan_block(op, x, identity));
-  Ref totals = prim::reshape(last_axis_cut(inner, width - 1, width), with_last(x->shape->dims, {}));
-  return {totals, [=](const Ref& before) {
-            Ref carry = prim::reshape(before, with_last(inner->shape->dims, {Dim(1)}));
-            return prim::alu(op, {prim::expand(carry, inner->shape->dims), inner});
-          }};
+// Along the whole axis: the fold of where(j <= i, x[j], identity) for every i.
+Ref run_along(Op op, const Ref& x, const Ref& identity) {
+  const Dim n = x->shape->dims.back();
+  if (n == Dim(1)) return x;
+  const std::vector<Dim> row = with_last(x->shape->dims, {Dim(1), n});
+  const std::vector<Dim> all = with_last(x->shape->dims, {n, n});
+  std::vector<Dim> along(all.size(), Dim(1)), across = along;
+  along.back() = n, across[across.size() - 2] = n;
+  const Ref j = prim::expand(prim::reshape(prim::iota(n), along), all);
+  const Ref i = prim::expand(prim::reshape(prim::iota(n), across), all);
+  const Ref later = prim::alu(Op::Lt, {i, j});
+  const Ref seen = prim::expand(prim::reshape(x, row), all);
+  const Ref some = prim::where(later, prim::expand(identity, all), seen);
+  const int64_t last = x->shape->rank();
+  return prim::reshape(prim::reduce(op, some, {&last, 1}), x->shape->dims);
 }
 
-// Few operations: blocks of two pairs. The second pair takes in the first, the second of a pair its
-// first; what is the same for several elements keeps an axis of size 1 as long as it can.
-Blocks pairs_of_pairs(Op op, const Ref& x, const Ref& identity) {
-  std::vector<Dim> dims = with_last(x->shape->dims, {Dim(2), Dim(2)});
-  std::vector<Dim> per_pair = with_last(dims, {Dim(1)});
-  std::vector<Dim> per_block = with_last(with_last(dims, {}), {Dim(1), Dim(1)});
-  Ref pairs = prim::reshape(x, dims), zero = prim::constant(DType::index, int64_t{0});
-  auto at = [=](int64_t pair, int64_t place) {
-    std::vector<Extent> bounds = whole(dims);
-    bounds[dims.size() - 2] = {pair, pair + 1};
-    bounds.back() = {place, place + 1};
-    return prim::shrink(pairs, bounds);
-  };
-  auto is_second = [=](size_t axis, const std::vector<Dim>& shape) {
-    std::vector<Dim> along(shape.size(), Dim(1));
-    along[axis] = 2;
-    return prim::expand(prim::alu(Op::Lt, {zero, prim::reshape(prim::iota(2), along)}), shape);
-  };
-  Ref first = prim::alu(op, {at(0, 0), at(0, 1)}), second = prim::alu(op, {at(1, 0), at(1, 1)});
-  Ref totals = prim::reshape(prim::alu(op, {first, second}), with_last(x->shape->dims, {}));
-  return {totals, [=](const Ref& before) {
-            Ref carry = prim::expand(prim::reshape(before, per_block), per_pair);
-            Ref lead = prim::where(is_second(dims.size() - 2, per_pair),
-                                   prim::expand(first, per_pair), identity);
-            Ref heads = prim::expand(last_axis_cut(pairs, 0, 1), dims);
-            Ref own = prim::where(is_second(dims.size() - 1, dims), heads, identity);
-            Ref inner = prim::alu(op, {own, pairs});
-            Ref outer = prim::expand(prim::alu(op, {carry, lead}), dims);
-            return prim::alu(op, {outer, inner});
-          }};
-}
-
-constexpr int64_t kDirect = 32, kLarge = 1 << 16;
+// One row is done element by element, each of which waits for the one before; several rows at once
+// are not.
+constexpr int64_t kBlock = 1024, kAtOnce = 4, kManyRows = 4 * kAtOnce;
 
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   const Dim n = x->shape->dims.back();
-  if (n.size <= kDirect) return scan_block(op, x, identity);
-  const bool many = n.size > kLarge;
-  const Dim width = many ? 4 : 16, count = (n + width - 1) / width;
-  Ref even = extended(x, 0, count * width - n, identity);
-  even = prim::reshape(even, with_last(x->shape->dims, {count, width}));
-  Blocks blocks = many ? pairs_of_pairs(op, even, identity) : wide_blocks(op, even, identity);
-  // Behind an identity, the scanned totals are what lies before each block. Totals and results are
-  // stored by blocks: otherwise elements repeat the work of their block.
-  Ref shifted = extended(last_axis_cut(blocks.totals, 0, count - 1), 1, 0, identity);
-  Ref before = scan(op, prim::contiguous(shifted), identity);
-  Ref joined = prim::contiguous(blocks.elements(before));
-  return last_axis_cut(prim::reshape(joined, with_last(x->shape->dims, {count * width})), 0, n);
+  if (n.size <= 4 * kBlock || x->shape->count() >= kManyRows * n.size)
+    return run_along(op, x, identity);
+  const Dim count = (n + kAtOnce * kBlock - 1) / (kAtOnce * kBlock) * kAtOnce;
+  Ref even = extended(x, 0, count * kBlock - n, identity);
+  even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
+  const Ref inner = prim::contiguous(run_along(op, even, identity));
+  const Ref totals = prim::reshape(last_axis_cut(inner, kBlock - 1, kBlock),
+                                   with_last(x->shape->dims, {count}));
+  // Behind an identity, the scanned totals are what lies before each block.
+  const Ref shifted = extended(last_axis_cut(totals, 0, count - 1), 1, 0, identity);
+  const Ref before = scan(op, prim::contiguous(shifted), identity);
+  const Ref carry = prim::reshape(before, with_last(x->shape->dims, {count, Dim(1)}));
+  const Ref joined = prim::alu(op, {prim::expand(carry, inner->shape->dims), inner});
+  const std::vector<Dim> flat = with_last(x->shape->dims, {count * kBlock});
+  return last_axis_cut(prim::reshape(joined, flat), 0, n);
 }
 
 Tensor scanned(Op op, const Tensor& t, int64_t dim, const Number& identity) {
