@@ -284,18 +284,22 @@ class Linearizer {
     }
   }
 
-  // A write at a computed place, and what it makes of what is there, happen behind one branch: no
-  // other place need be found for a read whose gate is false.
+  // Writes at computed places, and what they make of what is there, happen behind one branch for
+  // each gate: no other place need be found for a read whose gate is false.
   void guard_ordered_writes() {
+    const auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
+    std::unordered_map<const Node*, Scope*> by_gate;
     for (Node* end : body_->src()) {
       const UOp store = UOp(end)->src(0);
-      const auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
-      if (!store->is(Op::Store) || store->nsrc < 3 || std::popcount(slots_) == kSlots ||
+      if (!store->is(Op::Store) || store->nsrc < 3 ||
           std::ranges::none_of(closed_ranges(UOp(end)), is_ordered) ||
           std::ranges::any_of(open_ranges(store->src(2)), is_tile_range))
         continue;
-      Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
-      s->parent = home(slots_of(loops_of(UOp(end))));
+      Scope*& s = by_gate[store->src(2).get()];
+      Scope* parent = home(slots_of(loops_of(UOp(end))));
+      if (s ? s->parent != parent : std::popcount(slots_) + by_gate.size() > kSlots) continue;
+      if (!s) s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+      s->parent = parent;
       ordered_[store.get()] = s;
       for (UOp n : toposort(store->src(1))) {
         const bool reads = n->is(Op::Load) && n->src(0) == store->src(0);
@@ -376,11 +380,14 @@ class Linearizer {
   }
 
   void place_ordered_write(UOp store, Scope* guard) {
-    const UOp now = mapped(store), extent = cast(now->src(2), DType::i32);
-    add(guard->parent, extent);
-    guard->range = loop_of_own(extent);
+    const UOp now = mapped(store);
+    if (!guard->range) {
+      const UOp extent = cast(now->src(2), DType::i32);
+      add(guard->parent, extent);
+      guard->range = loop_of_own(extent);
+      guard->parent->items.push_back({UOp(), guard});
+    }
     guard->stores.push_back(make(Op::Store, DType::none, {now->src(0), now->src(1)}, now->arg));
-    guard->parent->items.push_back({UOp(), guard});
   }
 
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values

@@ -4,9 +4,10 @@
 // current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a
 // Linear node whose sources are the statements in order:
 //
-//   Range                      opens a loop over it (roles Global, Loop, Reduce, Accumulate). A
-//                              Global is always the outermost loop and runs over [begin, end) given
-//                              by the caller; all others run from 0 to their extent (src 0).
+//   Range                      opens a loop over it (roles Global, Loop, Reduce, Accumulate,
+//                              Ordered). A Global is always the outermost loop and runs over
+//                              [begin, end) given by the caller; all others run from 0 to their
+//                              extent (src 0).
 //                              Next come Local and Group ranges: positions of the worker in its
 //                              block, which is at one of them only
 //   Barrier                    all workers of the block have come here

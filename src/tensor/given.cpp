@@ -178,6 +178,13 @@ Tensor scatter_extremum_row(const Step& s) {
   return s.g * ((s.i == 0 ? of_one : of_others) / (of_one + of_others).clamp_min(1));
 }
 
+// The extremum y of the last axis of x: the elements that are equal to it, `hits` in number, share
+// evenly.
+Tensor shared_extremum_row(const Step& s) {
+  Tensor share = s.g / s.x[1].clamp_min(1);
+  return where(s.x[0].eq(s.y.unsqueeze(-1)), share.unsqueeze(-1), 0);
+}
+
 // At 0 the slope is the weight, but does not change with it.
 Tensor prelu_row(const Step& s) {
   const Tensor &x = s.x[0], &weight = s.x[1];

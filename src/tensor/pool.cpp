@@ -53,12 +53,17 @@ Numbers pad_list(const Windows& w) {
   return out;
 }
 
-// (..., spatial) to (..., windows, positions flattened), padded with `fill`.
+// (..., spatial) to (..., windows, positions in them), padded with `fill`.
 Tensor seen_through(const Tensor& x, const Windows& w, Number fill) {
   Tensor padded = x.pad(pad_list(w), "constant", fill);
-  Ref seen = windows(node_of(padded), w.kernel, w.stride, w.dilation);
-  auto spatial = static_cast<int64_t>(w.kernel.size());
-  return make_value(seen, x).flatten(-spatial, -1);
+  return make_value(windows(node_of(padded), w.kernel, w.stride, w.dilation), x);
+}
+
+// The axes of positions in windows.
+Numbers inside_of(const Windows& w) {
+  Numbers axes;
+  for (auto i = -static_cast<int64_t>(w.kernel.size()); i < 0; ++i) axes.push_back(i);
+  return axes;
 }
 
 // What each window sees, and the axes of positions within it. Windows that touch stay where they
@@ -71,7 +76,7 @@ Seen seen_in_place(const Tensor& x, const Windows& w, Number fill) {
   const bool touching = w.kernel == w.stride && std::ranges::all_of(w.dilation, [](int64_t d) {
                           return d == 1;
                         });
-  if (!touching) return {seen_through(x, w, fill), {-1}};
+  if (!touching) return {seen_through(x, w, fill), inside_of(w)};
   Ref cut = node_of(x.pad(pad_list(w), "constant", fill));
   Numbers inside;
   const auto spatial = static_cast<int64_t>(w.kernel.size());
@@ -100,14 +105,16 @@ Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y;
 // The largest value of each window and where it is in the unpadded plane: of equal ones the first,
 // which has the derivative.
 ValuesIndices max_through(const Tensor& x, const Windows& w) {
-  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(-1);
-  Tensor hit = seen.eq(best.unsqueeze(-1));
+  const Numbers inside = inside_of(w);
+  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(inside, true);
+  Tensor hit = seen.eq(best);
   if (x.is_floating_point()) hit = hit | seen.isnan();
   Numbers shape = x.shape(), plane(shape.begin() + 2, shape.end());
   int64_t count = 1;
   for (int64_t n : plane) count *= n;
   Tensor at = iota_tensor(count, DType::i64, x.impl()->device).reshape(plane);
-  Tensor first = where(hit, seen_through(at, w, count), count).amin(-1);
+  Tensor first = where(hit, seen_through(at, w, count), count).amin(inside);
+  best = best.squeeze(inside);
   if (x.is_floating_point() && count > 0) {
     Tensor positions = first.clamp_max(count - 1).flatten(2);
     best = given(Given::TakenLast, best.flatten(2), {x.flatten(2), positions});
@@ -120,7 +127,7 @@ Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, in
   Tensor x = batched(t, spatial);
   Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
   const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
-  const bool overlapping = seen.inside == Numbers{-1} && !node_of(x)->shape->symbolic;
+  const bool overlapping = seen.inside == inside_of(w) && !node_of(x)->shape->symbolic;
   Tensor best = overlapping ? max_through(x, w).values : first_max(seen.values, seen.inside);
   return unbatched(best, t.dim() == spatial + 1);
 }
@@ -144,7 +151,7 @@ Tensor divisor(const Tensor& x, const Windows& w, const AvgPoolOptions& o) {
     rest.after[i] -= w.before[i];
     rest.before[i] = 0;
   }
-  return seen_through(ones(plane, {x.dtype(), x.device()}), rest, 0).sum(-1);
+  return seen_through(ones(plane, {x.dtype(), x.device()}), rest, 0).sum(inside_of(rest));
 }
 
 Tensor avg_pool(const Tensor& t, const Ints& kernel, const AvgPoolOptions& o, int64_t spatial) {
