@@ -88,8 +88,8 @@ TEST_CASE("actions: lists of them keep every read inside its memory and every va
 TEST_CASE("actions: drawn lists keep the values of small kernels") {
   UOp (*const kernels[])() = {
       window, whole_window, sum_of_all, product_of_ones, first_of_equal, gated_by_a_sum, in_place,
-      in_order, product, two_outputs, sum_by_largest, padded_windows, some_of_three, early_sum_used_twice,
-      later_sum_used_twice, [] { return parse(attention); },
+      in_order, product, two_outputs, sum_by_largest, padded_windows, some_of_three,
+      early_sum_used_twice, later_sum_used_twice, [] { return parse(attention); },
   };
   const char* given = std::getenv("MOTE_DRAWS");
   const uint64_t draws = given ? std::strtoull(given, nullptr, 0) : 20;

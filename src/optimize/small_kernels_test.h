@@ -142,8 +142,8 @@ inline UOp in_place() {
   return kernel(at(a, x), reduce_over(Op::Add, value, over), {x});
 }
 
-// For r, q in order: out[f[r, q], o] = 3 * out[f[r, q], o] + v[r, q, o], where there is such a place.
-// Another order gives something else.
+// For r, q in order: out[f[r, q], o] = 3 * out[f[r, q], o] + v[r, q, o], where there is such a
+// place. Another order gives something else.
 inline UOp in_order() {
   UOp r = range(0, index(6), Role::Ordered), q = range(1, index(4), Role::Ordered),
       o = range(2, index(8), Role::Loop), out = param(0, DType::i32, 40);

@@ -86,9 +86,8 @@ class Comparison {
     if (++seen_ > kMostNodes) return false;
     if (!has(n->op, Alu))
       return std::ranges::any_of(at, [&](UOp p) { return p->ranges & reduced_; });
-    return std::ranges::any_of(n->src(), [&](Node* s) {
-      return moves(UOp(s), at_source(UOp(s), at));
-    });
+    return std::ranges::any_of(n->src(),
+                               [&](Node* s) { return moves(UOp(s), at_source(UOp(s), at)); });
   }
 };
 

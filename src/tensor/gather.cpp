@@ -92,7 +92,9 @@ Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   return {x, matches(positions, Dim(x.size(axis))).movedim(-2, axis), values};
 }
 
-Tensor back(const Tensor& out, const Tensor& self) { return self.dim() == 0 ? out.squeeze(0) : out; }
+Tensor back(const Tensor& out, const Tensor& self) {
+  return self.dim() == 0 ? out.squeeze(0) : out;
+}
 
 // In the accumulator of sums and products.
 Tensor fold_last(Op op, const Tensor& t) {
@@ -117,6 +119,11 @@ Tensor as_positions(const Tensor& index, const Dim& size) {
 
 Tensor matches(const Tensor& at, const Dim& size) {
   return same_position(at.unsqueeze(-2), iota_column(size, at));
+}
+
+Tensor sum_at(const Tensor& at, const Tensor& values, const Dim& size) {
+  Tensor there = where(matches(as_positions(at, size), size), values.unsqueeze(-2), 0);
+  return fold_last(Op::Add, there).to(values.dtype());
 }
 
 // Bools are carried as u8: a sum of bools is none. Everything is spread out before it is compared,
