@@ -59,7 +59,7 @@ const Case cases[] = {
     {in_order, "merge 0 1", "its rounds have an order"},
     {in_order, "order 1 0", "writes are to be made in their order"},
     {in_order, "order 1 2 0", "writes are to be made in their order"},
-    {in_order, "stage 0 2", "something is staged that changes from round to round"},
+    {in_order, "stage 0 2", "the memory is written by this kernel"},
     {product, "split 2 2 reduce; stream 0; accumulate 2",
      "an accumulated sum is stored past the caches"},
     {product, "split 2 2 reduce; accumulate 2; stream 0",
