@@ -71,7 +71,7 @@ UOp fuse_products(UOp body, const Target& target);
 bool is_fusable(DType dtype);
 // index becomes i32 where every position fits and the target prefers it, else i64.
 UOp choose_index_width(UOp body, const Target& target);
-// 0 <= x and x < n become one comparison without sign.
+// 0 <= x and x < n of a place x that was read become one comparison without sign.
 UOp join_bounds(UOp body, const Target& target);
 // Loops, accumulators, order. With `fuse`, products that are folded into sums are fused with them.
 UOp linearize(UOp body, bool fuse = false);
