@@ -757,18 +757,38 @@ Proposal propose_take(Maker& m, Step& s) {
 Tensor run_take(const Given& t, const Numbers&) {
   return t[0].index({positions(t[1], t[0].size(0))});
 }
-Proposal propose_scatter_add(Maker& m, Step& s) {
+// A tensor, positions on one of its axes and what is written there.
+bool finds_writes(Maker& m, Step& s) {
   const int x = m.of_rank(1);
-  if (x < 0) return {};
+  if (x < 0) return false;
   const int i = m.find([&](int t) { return m.rank(t) == m.rank(x) && is_int(m.at(t).dtype()); });
-  if (i < 0) return {};
+  if (i < 0) return false;
   const int v =
       m.find([&](int t) { return m.shape(t) == m.shape(i) && m.at(t).dtype() == m.at(x).dtype(); });
-  if (v < 0) return {};
   s.in = {x, i, v};
   s.n = {m.axis(x)};
-  Fact f = join({m.fact(x), m.fact(v)});
-  return bounded(f, m.fact(x).bound + m.fact(v).bound * static_cast<double>(product(m.shape(v))));
+  return v >= 0;
+}
+Proposal propose_scatter_add(Maker& m, Step& s) {
+  if (!finds_writes(m, s)) return {};
+  const Fact x = m.fact(s.in[0]), v = m.fact(s.in[2]);
+  return bounded(join({x, v}), x.bound + v.bound * static_cast<double>(product(m.shape(s.in[2]))));
+}
+Proposal propose_scatter(Maker& m, Step& s) {
+  if (!finds_writes(m, s)) return {};
+  return join({m.fact(s.in[0]), m.fact(s.in[2])});
+}
+Tensor run_scatter(const Given& t, const Numbers& n) {
+  return t[0].scatter(n[0], positions(t[1], t[0].size(n[0])), t[2]);
+}
+Proposal propose_scatter_extremum(Maker& m, Step& s) {
+  if (!finds_writes(m, s)) return {};
+  s.n.insert(s.n.end(), {m.pick(0, 1), m.pick(0, 1)});
+  return kinked(join({m.fact(s.in[0]), m.fact(s.in[2])}));
+}
+Tensor run_scatter_extremum(const Given& t, const Numbers& n) {
+  return t[0].scatter_reduce(n[0], positions(t[1], t[0].size(n[0])), t[2],
+                             n[1] ? "amax" : "amin", n[2] != 0);
 }
 Tensor run_scatter_add(const Given& t, const Numbers& n) {
   return t[0].scatter_add(n[0], positions(t[1], t[0].size(n[0])), t[2]);
@@ -942,6 +962,8 @@ const Row rows[] = {
     {"gather", 1, propose_gather, run_gather},
     {"take", 2, propose_take, run_take},
     {"scatter_add", 1, propose_scatter_add, run_scatter_add},
+    {"scatter", 1, propose_scatter, run_scatter},
+    {"scatter extremum", 1, propose_scatter_extremum, run_scatter_extremum},
     {"one_hot", 1, propose_one_hot,
      [](const Given& t, const Numbers& n) { return t[0].to(int64).one_hot(n[0]); }},
     {"assign", 3, propose_assign,

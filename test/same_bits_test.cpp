@@ -106,6 +106,12 @@ TEST_SUITE("same bits") {
     Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});
     print_bits("attention", {q.scaled_dot_product_attention(k, v)});
     print_bits("scan", {rows.cumsum(1), rows.cumsum(0)});
+    Tensor at = randint(-700, 700, {5000}).realize(), written = values({5000, 40});
+    print_bits("writes at computed places",
+               {values({700, 40}).index_add(0, at, written),
+                values({700}).scatter_add(0, at, written.select(1, 0)),
+                values({40, 700}).index_add(1, at, written.t()),
+                values({700, 40}).index_copy(0, at, written)});
     for (int64_t n : {1, 3, 40, 64}) print_bits("a variable length", of_first_rows(n));
   }
 

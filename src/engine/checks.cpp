@@ -51,7 +51,7 @@ int64_t load(const std::byte* p) {
   return static_cast<int64_t>(v);
 }
 
-// False may mean that some have to be looked at closely. Of a value beyond the bounds one of the two
+// False may mean that some have to be looked at closely. Of a value beyond the bounds one of the
 // differences has its highest bit set, also where they wrap. Without a comparison in the loop
 // neighbours go through vectors on any machine.
 template <class T>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/program.h"
+
 namespace mote {
 
 namespace {
@@ -47,6 +49,14 @@ std::vector<RareBranch> find_guards(UOp body) {
   }
   std::erase_if(guards, [](const RareBranch& g) { return g.inside.empty(); });
   return guards;
+}
+
+bool is_guarded_write(UOp end) {
+  const UOp store = end->src(0);
+  auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
+  return store->is(Op::Store) && store->nsrc > 2 &&
+         std::ranges::any_of(closed_ranges(end), is_ordered) &&
+         std::ranges::none_of(open_ranges(store->src(2)), is_tile_range);
 }
 
 }  // namespace mote

@@ -11,4 +11,7 @@ struct RareBranch {
 };
 std::vector<RareBranch> find_guards(UOp body);
 
+// An output at a computed place whose gate is the same for a whole tile.
+bool is_guarded_write(UOp end);
+
 }  // namespace mote

@@ -290,18 +290,18 @@ class Linearizer {
     }
   }
 
-  // A write at a computed place, and what it makes of what is there, happen behind one branch: no
-  // other place need be found for a read whose gate is false.
+  // Writes at computed places, and what they make of what is there, happen behind one branch for
+  // each gate: no other place need be found for a read whose gate is false.
   void guard_ordered_writes() {
+    std::unordered_map<const Node*, Scope*> by_gate;
     for (Node* end : body_->src()) {
+      if (!is_guarded_write(UOp(end))) continue;
       const UOp store = UOp(end)->src(0);
-      const auto is_ordered = [](Node* r) { return range_role(UOp(r)) == Role::Ordered; };
-      if (!store->is(Op::Store) || store->nsrc < 3 || std::popcount(slots_) == kSlots ||
-          std::ranges::none_of(closed_ranges(UOp(end)), is_ordered) ||
-          std::ranges::any_of(open_ranges(store->src(2)), is_tile_range))
-        continue;
-      Scope* s = scopes_.emplace_back(std::make_unique<Scope>()).get();
-      s->parent = home(slots_of(loops_of(UOp(end))));
+      Scope*& s = by_gate[store->src(2).get()];
+      Scope* parent = home(slots_of(loops_of(UOp(end))));
+      if (s ? s->parent != parent : std::popcount(slots_) + by_gate.size() > kSlots) continue;
+      if (!s) s = scopes_.emplace_back(std::make_unique<Scope>()).get();
+      s->parent = parent;
       ordered_[store.get()] = s;
       for (UOp n : toposort(store->src(1))) {
         const bool reads = n->is(Op::Load) && n->src(0) == store->src(0);
@@ -409,13 +409,11 @@ class Linearizer {
   }
 
   UOp finished() {
-    for (Node* end : body_->src()) {
-      const UOp store = UOp(end)->src(0);
-      if (auto it = ordered_.find(store.get()); it != ordered_.end())
-        place_ordered_write(store, it->second);
+    for (Node* end : body_->src())
+      if (auto it = ordered_.find(UOp(end)->src(0).get()); it != ordered_.end())
+        place_ordered_write(UOp(end)->src(0), it->second);
       else
-        home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(store));
-    }
+        home(slots_of(loops_of(UOp(end))))->stores.push_back(mapped(UOp(end)->src(0)));
     for (auto& [load, c] : carried_) {
       const UOp keep = make(Op::Store, DType::none, {c.reg, mapped(c.store->src(1))});
       by_slot_[range_slot(c.round)]->stores.push_back(keep);
@@ -428,9 +426,9 @@ class Linearizer {
   void place_ordered_write(UOp store, Scope* guard) {
     const UOp now = mapped(store), extent = cast(now->src(2), DType::i32);
     add(guard->parent, extent);
-    guard->range = loop_of_own(extent);
+    if (!guard->range) guard->parent->items.push_back({UOp(), guard});
+    if (!guard->range) guard->range = loop_of_own(extent);
     guard->stores.push_back(make(Op::Store, DType::none, {now->src(0), now->src(1)}, now->arg));
-    guard->parent->items.push_back({UOp(), guard});
   }
 
   // A loop that is run once where some element of the tile is rare. Registers hold the usual values

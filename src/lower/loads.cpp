@@ -102,9 +102,12 @@ UOp choose_index_width(UOp body, const Target& target) {
 
 namespace {
 
-bool is_vector(UOp u) {
-  const std::vector<UOp> ranges = open_ranges(u);
-  return std::ranges::any_of(ranges, [](UOp r) { return range_role(r) == Role::Vector; });
+// A place that memory gives, the same for a whole tile: not all machines compare vectors without
+// sign, and what only counts is told apart by its bounds later.
+bool is_computed(UOp position) {
+  const std::vector<UOp> below = toposort(position);
+  return std::ranges::any_of(below, [](UOp n) { return n->is(Op::Load); }) &&
+         std::ranges::none_of(open_ranges(position), is_tile_range);
 }
 
 // The x of !(x < 0); empty: it is something else.
@@ -113,11 +116,11 @@ UOp not_negative(UOp g) {
   return g->src(0)->src(1)->is_const(0) ? g->src(0)->src(0) : UOp();
 }
 
-// One test for both ends, where all lanes share it: some machines have none for vectors.
+// One test for both ends of the memory.
 bool join_one(std::vector<UOp>& list, const Target& target) {
   for (UOp low : list) {
     const UOp x = not_negative(low);
-    if (!x || !is_signed(x->dtype) || is_vector(x)) continue;
+    if (!x || !is_signed(x->dtype) || !is_computed(x)) continue;
     const DType wrapped = bits_type(row(x->dtype).bits);
     for (UOp& high : list) {
       if (!high->is(Op::Lt) || high->src(0) != x || high->src(1)->lo < 0) continue;

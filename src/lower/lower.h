@@ -4,9 +4,10 @@
 // current arena, where an End may hold a Fetch too; every Range has a role. Gives: a Program, a
 // Linear node whose sources are the statements in order:
 //
-//   Range                      opens a loop over it (roles Global, Loop, Reduce, Accumulate). A
-//                              Global is always the outermost loop and runs over [begin, end) given
-//                              by the caller; all others run from 0 to their extent (src 0).
+//   Range                      opens a loop over it (roles Global, Loop, Reduce, Accumulate,
+//                              Ordered). A Global is always the outermost loop and runs over
+//                              [begin, end) given by the caller; all others run from 0 to their
+//                              extent (src 0).
 //                              Next come Local and Group ranges: positions of the worker in its
 //                              block, which is at one of them only
 //   Barrier                    all workers of the block have come here
@@ -70,7 +71,7 @@ UOp fuse_products(UOp body, const Target& target);
 bool is_fusable(DType dtype);
 // index becomes i32 where every position fits and the target prefers it, else i64.
 UOp choose_index_width(UOp body, const Target& target);
-// 0 <= x and x < n become one comparison without sign.
+// 0 <= x and x < n of a place x that was read become one comparison without sign.
 UOp join_bounds(UOp body, const Target& target);
 // Loops, accumulators, order. With `fuse`, products that are folded into sums are fused with them.
 UOp linearize(UOp body, bool fuse = false);

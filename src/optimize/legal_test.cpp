@@ -50,6 +50,16 @@ const Case cases[] = {
     {in_place_beside, "split 1 2 loop"},
     {in_place_beside, "split 0 2 loop", "an output is made in place in loops of others"},
     {in_place_beside, "order 1 0", "an output is made in place in loops of others"},
+    {in_order, "split 2 4 vector; order 2 0 1; global 0"},
+    {in_order, "split 2 3 loop; split 2 2 upcast; order 0 2 1; global 3"},
+    {in_order, "stage 1 0 1; split 2 4 upcast"},
+    {in_order, "stage 2 2", "something is staged that changes from round to round"},
+    {in_order, "split 0 2 loop", "not a plain loop"},
+    {in_order, "global 0", "not an output loop"},
+    {in_order, "merge 0 1", "its rounds have an order"},
+    {in_order, "order 1 0", "writes are to be made in their order"},
+    {in_order, "order 1 2 0", "writes are to be made in their order"},
+    {in_order, "stage 0 2", "the memory is written by this kernel"},
     {product, "split 2 2 reduce; stream 0; accumulate 2",
      "an accumulated sum is stored past the caches"},
     {product, "split 2 2 reduce; accumulate 2; stream 0",
@@ -79,8 +89,8 @@ TEST_CASE("actions: lists of them keep every read inside its memory and every va
 TEST_CASE("actions: drawn lists keep the values of small kernels") {
   UOp (*const kernels[])() = {
       window, whole_window, sum_of_all, product_of_ones, first_of_equal, gated_by_a_sum, in_place,
-      product, two_outputs, sum_by_largest, padded_windows, some_of_three, early_sum_used_twice,
-      later_sum_used_twice, [] { return parse(attention); },
+      in_order, product, two_outputs, sum_by_largest, padded_windows, some_of_three,
+      early_sum_used_twice, later_sum_used_twice, [] { return parse(attention); },
   };
   const char* given = std::getenv("MOTE_DRAWS");
   const uint64_t draws = given ? std::strtoull(given, nullptr, 0) : 20;

@@ -138,8 +138,12 @@ bool Sketch::may_cut(UOp r, int64_t piece) {
 
 bool Sketch::cut_in_place(int slot, int64_t amount) {
   const int inner = split(slot, amount, Role::Loop);
+  std::vector<UOp> loops = outputs;
+  for (UOp r : ranges.all)
+    if (range_role(r) == Role::Ordered) loops.push_back(r);
+  std::ranges::sort(loops, {}, range_slot);
   std::vector<int> nest;
-  for (UOp r : outputs) {
+  for (UOp r : loops) {
     if (range_slot(r) != inner) nest.push_back(range_slot(r));
     if (range_slot(r) == slot) nest.push_back(inner);
   }

@@ -142,6 +142,17 @@ inline UOp in_place() {
   return kernel(at(a, x), reduce_over(Op::Add, value, over), {x});
 }
 
+// For r, q in order: out[f[r, q], o] = 3 * out[f[r, q], o] + v[r, q, o], where there is such a
+// place. Another order gives something else.
+inline UOp in_order() {
+  UOp r = range(0, index(6), Role::Ordered), q = range(1, index(4), Role::Ordered),
+      o = range(2, index(8), Role::Loop), out = param(0, DType::i32, 40);
+  UOp f = cast(at(param(1, DType::i32, 24), r * 4 + q), DType::index);
+  UOp place = at(out, gated(ge(f, index(0)) & lt(f, index(5)), f * 8 + o));
+  UOp v = at(param(2, DType::i32, 192), r * 32 + q * 8 + o);
+  return kernel(place, place * constant(DType::i32, 3) + v, {r, q, o});
+}
+
 // out[i, j] = a[i] * w[j], and a is doubled in place beside it.
 inline UOp in_place_beside() {
   UOp a = param(1, DType::i32, 6), i = range(0, index(6), Role::Loop),

@@ -4,12 +4,15 @@
 #include <map>
 
 #include "algebra/algebra.h"
+#include "base/flags.h"
 #include "ir/freedoms.h"
 #include "schedule/ranges.h"
 
 namespace mote {
 
 bool pays_to_scatter(const ScatterSizes& s, DType dtype, const Target& target) {
+  // For tests: other draws choose otherwise, whatever it costs.
+  if (const int64_t draw = flag(Flag::DRAW)) return draw / 16 % 2;
   constexpr double kCompare = 2, kRow = 3, kSingle = 4;  // operations
   const double lanes = std::max<double>(1, target.vector_bytes / size_of(dtype));
   const double results = s.places * s.others;
@@ -106,9 +109,8 @@ class Comparison {
     n = down(n, at);
     if (++seen_ > kMostNodes) return by != reduced_;
     if (!has(n->op, Alu)) return std::ranges::any_of(at, [&](UOp p) { return p->ranges & by; });
-    return std::ranges::any_of(n->src(), [&](Node* s) {
-      return moves(UOp(s), at_source(UOp(s), at), by);
-    });
+    return std::ranges::any_of(n->src(),
+                               [&](Node* s) { return moves(UOp(s), at_source(UOp(s), at), by); });
   }
 };
 

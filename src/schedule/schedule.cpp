@@ -8,8 +8,8 @@
 namespace mote {
 
 static constexpr PassFor<Targets> passes[] = {
-    {"write in order", write_in_order, "kernels are as the tensors gave them: one fold in each"},
-    {"merge siblings", merge_siblings, "kernels are nearly as the tensors gave them: equal loops meet"},
+    {"write in order", write_in_order, "before others add to kernels of one fold"},
+    {"merge siblings", merge_siblings, "kernels are as tensors gave them: equal loops meet"},
     {"arrange", arrange, "merging has decided which kernels there are"},
     {"partial sums", partial_sums, "parts and their sum stay neighbours"},
 };

@@ -92,7 +92,9 @@ Scatter prepare(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   return {x, matches(positions, Dim(x.size(axis))).movedim(-2, axis), values};
 }
 
-Tensor back(const Tensor& out, const Tensor& self) { return self.dim() == 0 ? out.squeeze(0) : out; }
+Tensor back(const Tensor& out, const Tensor& self) {
+  return self.dim() == 0 ? out.squeeze(0) : out;
+}
 
 // In the accumulator of sums and products.
 Tensor fold_last(Op op, const Tensor& t) {
@@ -117,6 +119,11 @@ Tensor as_positions(const Tensor& index, const Dim& size) {
 
 Tensor matches(const Tensor& at, const Dim& size) {
   return same_position(at.unsqueeze(-2), iota_column(size, at));
+}
+
+Tensor sum_at(const Tensor& at, const Tensor& values, const Dim& size) {
+  Tensor there = where(matches(as_positions(at, size), size), values.unsqueeze(-2), 0);
+  return fold_last(Op::Add, there).to(values.dtype());
 }
 
 // Bools are carried as u8: a sum of bools is none. Everything is spread out before it is compared,
@@ -227,17 +234,21 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
   if (index.numel() == 0) return clone();
   Number nothing = identity(how, dtype());
   Op op = how == "prod" ? Op::Mul : how == "amax" ? Op::Max : how == "amin" ? Op::Min : Op::Add;
-  Tensor folded =
-      fold_last(op, mote::where(s.match, s.values, full({}, nothing, {dtype(), device()})));
+  Tensor masked = mote::where(s.match, s.values, full({}, nothing, {dtype(), device()}));
+  Tensor folded = fold_last(op, masked), hits;
+  const bool shares = (op == Op::Max || op == Op::Min) && is_floating_point();
+  if (shares) {
+    Tensor hit = s.match & s.values.eq(folded.unsqueeze(-1));
+    hits = fold_last(Op::Add, hit.to(DType::i64)).to(folded.dtype());
+    folded = given(Given::SharedExtremum, folded, {masked, hits});
+  }
   Tensor fresh = fill_up(folded, s.self, nothing), old = s.self;
   Tensor touched = fill_up(any_last(s.match), s.self, false);
   if (!include_self) old = mote::where(touched, full({}, nothing, {dtype(), device()}), old);
   Tensor out = elementwise(op, {old, fresh}, fresh.dtype());
-  if ((op == Op::Max || op == Op::Min) && is_floating_point()) {
-    Tensor hit = s.match & s.values.eq(folded.unsqueeze(-1));
-    Tensor hits = fill_up(fold_last(Op::Add, hit.to(DType::i64)), s.self, 0).to(out.dtype());
-    out = given(Given::ScatterExtremum, out, {old, fresh, hits, s.self.detach()});
-  }
+  if (shares)
+    out = given(Given::ScatterExtremum, out,
+                {old, fresh, fill_up(hits, s.self, 0), s.self.detach()});
   if (how == "mean") {
     Tensor count =
         fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);

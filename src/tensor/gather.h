@@ -14,6 +14,8 @@ Tensor as_positions(const Tensor& index, const Dim& size);
 Tensor pick_last(const Tensor& x, const Tensor& at);
 // at == position for positions 0 ... size-1 on a new last axis but one: (..., L) to (..., size, L).
 Tensor matches(const Tensor& at, const Dim& size);
+// For each position 0 ... size-1 the sum of the values (..., L) that are `at` it: (..., size).
+Tensor sum_at(const Tensor& at, const Tensor& values, const Dim& size);
 // Of the values (..., L) that match, broadcast, the last one; `old` (...) where none does.
 Tensor last_match(const Tensor& match, const Tensor& values, const Tensor& old);
 // Integers that a user gave: of an integer dtype; and in range, checked now or when they are known

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tensor/gather.h"
 #include "tensor/spatial.h"
 #include "tensor/wide.h"
 
@@ -184,6 +185,13 @@ Tensor scatter_extremum_row(const Step& s) {
   return s.g * ((s.i == 0 ? of_one : of_others) / (of_one + of_others).clamp_min(1));
 }
 
+// The extremum y of the last axis of x: the elements that are equal to it, `hits` in number, share
+// evenly.
+Tensor shared_extremum_row(const Step& s) {
+  Tensor share = s.g / s.x[1].clamp_min(1);
+  return where(s.x[0].eq(s.y.unsqueeze(-1)), share.unsqueeze(-1), 0);
+}
+
 // At 0 the slope is the weight, but does not change with it.
 Tensor prelu_row(const Step& s) {
   const Tensor &x = s.x[0], &weight = s.x[1];
@@ -209,7 +217,7 @@ Tensor sinc_row(const Step& s) {
 
 Tensor softsign_row(const Step& s) { return s.g / (s.x[0].abs() + 1).square(); }
 // y holds elements of x, on the last axis those at the positions that the second operand says.
-Tensor taken_last_row(const Step& s) { return s.x[0].zeros_like().scatter_add(-1, s.x[1], s.g); }
+Tensor taken_last_row(const Step& s) { return sum_at(s.x[1], s.g, dims_of(s.x[0]).back()); }
 
 Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
 Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }

@@ -53,12 +53,17 @@ Numbers pad_list(const Windows& w) {
   return out;
 }
 
-// (..., spatial) to (..., windows, positions flattened), padded with `fill`.
+// (..., spatial) to (..., windows, positions in them), padded with `fill`.
 Tensor seen_through(const Tensor& x, const Windows& w, Number fill) {
   Tensor padded = x.pad(pad_list(w), "constant", fill);
-  Ref seen = windows(node_of(padded), w.kernel, w.stride, w.dilation);
-  auto spatial = static_cast<int64_t>(w.kernel.size());
-  return make_value(seen, x).flatten(-spatial, -1);
+  return make_value(windows(node_of(padded), w.kernel, w.stride, w.dilation), x);
+}
+
+// The axes of positions in windows.
+Numbers inside_of(const Windows& w) {
+  Numbers axes;
+  for (auto i = -static_cast<int64_t>(w.kernel.size()); i < 0; ++i) axes.push_back(i);
+  return axes;
 }
 
 // What each window sees, and the axes of positions within it. Windows that touch stay where they
@@ -68,10 +73,9 @@ struct Seen {
   Numbers inside;
 };
 Seen seen_in_place(const Tensor& x, const Windows& w, Number fill) {
-  const bool touching = w.kernel == w.stride && std::ranges::all_of(w.dilation, [](int64_t d) {
-                          return d == 1;
-                        });
-  if (!touching) return {seen_through(x, w, fill), {-1}};
+  const bool touching =
+      w.kernel == w.stride && std::ranges::all_of(w.dilation, [](int64_t d) { return d == 1; });
+  if (!touching) return {seen_through(x, w, fill), inside_of(w)};
   Ref cut = node_of(x.pad(pad_list(w), "constant", fill));
   Numbers inside;
   const auto spatial = static_cast<int64_t>(w.kernel.size());
@@ -97,30 +101,54 @@ Tensor first_max(const Tensor& t, const Numbers& axes) {
 
 Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y; }
 
+// Positions along axes of a plane, on axis d steps[d] apart from first[d] on: flat, in its rows.
+Tensor plane_positions(const Tensor& x, DType dtype, const Numbers& sizes, const Numbers& first,
+                       const Numbers& steps) {
+  const auto spatial = static_cast<int64_t>(sizes.size());
+  Tensor sum;
+  int64_t row = 1;
+  for (int64_t d = spatial; d-- > 0; row *= x.size(x.dim() - spatial + d)) {
+    const auto s = static_cast<size_t>(d);
+    Numbers shape(sizes.size(), 1);
+    shape[s] = sizes[s];
+    Tensor along = iota_tensor(sizes[s], dtype, x.impl()->device).reshape(shape);
+    along = along * (steps[s] * row) + first[s] * row;
+    sum = sum.defined() ? sum + along : along;
+  }
+  return sum;
+}
+
 // The largest value of each window and where it is in the unpadded plane: of equal ones the first,
-// which has the derivative.
+// which has the derivative. What is looked for in a window is the distance from its corner.
 ValuesIndices max_through(const Tensor& x, const Windows& w) {
-  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(-1);
-  Tensor hit = seen.eq(best.unsqueeze(-1));
+  const Numbers inside = inside_of(w), shape = x.shape();
+  const Numbers plane(shape.begin() + 2, shape.end());
+  Tensor seen = seen_through(x, w, lowest(x.dtype())), best = seen.amax(inside, true);
+  Tensor hit = seen.eq(best) & seen_through(ones(plane, {DType::boolean, x.device()}), w, 0);
   if (x.is_floating_point()) hit = hit | seen.isnan();
-  Numbers shape = x.shape(), plane(shape.begin() + 2, shape.end());
+  best = best.squeeze(inside);
   int64_t count = 1;
   for (int64_t n : plane) count *= n;
-  Tensor at = iota_tensor(count, DType::i64, x.impl()->device).reshape(plane);
-  Tensor first = where(hit, seen_through(at, w, count), count).amin(-1);
+  const DType d = count < INT32_MAX / 2 ? DType::i32 : DType::i64;
+  Numbers results = best.shape(), begin;
+  results.erase(results.begin(), results.begin() + 2);
+  for (int64_t pad : w.before) begin.push_back(-pad);
+  Tensor far = plane_positions(x, d, w.kernel, Numbers(plane.size(), 0), w.dilation);
+  Tensor first = where(hit, far, row(d).hi / 2).amin(inside);
+  first = (first + plane_positions(x, d, results, begin, w.stride))
+              .clamp(0, std::max<int64_t>(count - 1, 0));
   if (x.is_floating_point() && count > 0) {
-    Tensor positions = first.clamp_max(count - 1).flatten(2);
-    best = given(Given::TakenLast, best.flatten(2), {x.flatten(2), positions});
+    best = given(Given::TakenLast, best.flatten(2), {x.flatten(2), first.flatten(2)});
     best = reshaped(best, dims_of(first));
   }
-  return {best, first};
+  return {best, first.to(DType::i64)};
 }
 
 Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, int64_t spatial) {
   Tensor x = batched(t, spatial);
   Windows w = pool_windows(x, kernel, o.stride, o.padding, o.dilation, o.ceil_mode);
   const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
-  const bool overlapping = seen.inside == Numbers{-1} && !node_of(x)->shape->symbolic;
+  const bool overlapping = seen.inside == inside_of(w) && !node_of(x)->shape->symbolic;
   Tensor best = overlapping ? max_through(x, w).values : first_max(seen.values, seen.inside);
   return unbatched(best, t.dim() == spatial + 1);
 }
@@ -144,7 +172,7 @@ Tensor divisor(const Tensor& x, const Windows& w, const AvgPoolOptions& o) {
     rest.after[i] -= w.before[i];
     rest.before[i] = 0;
   }
-  return seen_through(ones(plane, {x.dtype(), x.device()}), rest, 0).sum(-1);
+  return seen_through(ones(plane, {x.dtype(), x.device()}), rest, 0).sum(inside_of(rest));
 }
 
 Tensor avg_pool(const Tensor& t, const Ints& kernel, const AvgPoolOptions& o, int64_t spatial) {
@@ -178,8 +206,8 @@ Tensor adaptive_axis(const Tensor& x, int64_t axis, int64_t m, bool average) {
   Tensor begin = (i * n).floor_divide(m), end = ((i + 1) * n + (m - 1)).floor_divide(m);
   Tensor inside = (at >= begin) & (at < end), rows = x.movedim(axis, -1).unsqueeze(-2);
   if (!average)
-    return first_max(
-               where(inside, rows, x.full_like(lowest(x.dtype())).flatten().narrow(0, 0, 1)), {-1})
+    return first_max(where(inside, rows, x.full_like(lowest(x.dtype())).flatten().narrow(0, 0, 1)),
+                     {-1})
         .movedim(-1, axis);
   Tensor sum = where(inside, rows, 0).sum(-1);
   return (sum / (end - begin).squeeze(-1).to(x.dtype())).movedim(-1, axis);
