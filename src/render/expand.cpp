@@ -28,8 +28,11 @@ struct Form {
 
 bool is_spelt_in_place(UOp u) { return u->is(Op::Const) || (u->is(Op::Range) && !is_loop(u)); }
 // A loop that is run once or not at all.
-bool is_branch(UOp u) {
-  return range_role(u) != Role::Global && !is_const(u->src(0)) && u->src(0)->hi <= 1;
+bool is_branch(UOp u) { return !is_launched(u) && !is_const(u->src(0)) && u->src(0)->hi <= 1; }
+// An asynchronous copy from memory to memory.
+bool is_copy(UOp store) {
+  return store->arg.i == 2 && store->src(0)->is(Op::Index) && store->src(1)->is(Op::Load) &&
+         store->src(1)->src(0)->is(Op::Index);
 }
 
 class Expander {
@@ -124,12 +127,17 @@ class Expander {
   void demand(UOp u) {
     if (u->is(Op::Store)) return demand_store(u);
     if (u->is(Op::Fetch)) return need_access(access(u, u->src(0), {}));
+    if (u->is(Op::Barrier) || u->is(Op::Wait)) return;
     if (is_loop(u)) return need_all(u->src(0), 1);
     if (forms_[u].empty()) return;
     if (u->is(Op::Reduce))
       return need_all(u->src(0), tiles_.lanes(tiles_.of(u->src(0)) | reduced(u)));
     if (u->is(Op::Load)) {
       if (u->src(0)->is(Op::Index)) need_access(access(u, u->src(0), gate_of(u, 1)));
+      return;
+    }
+    if (u->is(Op::Fragment)) {
+      for (uint32_t i = 0; i < 3; ++i) need_all(u->src(i), 1);
       return;
     }
     for (size_t i = 0; i < forms_[u].size(); ++i)
@@ -141,6 +149,10 @@ class Expander {
 
   void demand_store(UOp u) {
     UOp value = u->src(1);
+    if (is_copy(u)) {
+      need_access(access(u, u->src(0), gate_of(u, 2)));
+      return need_access(access(value, value->src(0), gate_of(value, 1)));
+    }
     if (!u->src(0)->is(Op::Index))
       return need_all(value, tiles_.lanes(tiles_.of(without_effects(u->src(0)))));
     TileAccess a = access(u, u->src(0), gate_of(u, 2));
@@ -169,6 +181,8 @@ class Expander {
     if (u->is(Op::Store)) return write_store(u);
     if (u->is(Op::Fetch)) return write_fetch(u);
     if (u->is(Op::End)) return close_loops(u);
+    if (u->is(Op::Barrier)) return writer_.barrier();
+    if (u->is(Op::Wait)) return writer_.wait(u->ints(1));
     if (is_loop(u)) return open_loop(u);
     if (forms_[u].empty()) return;
     for (size_t i = 0; i < forms_[u].size(); ++i) {
@@ -178,6 +192,8 @@ class Expander {
         write_known(f, known->second);
       else if (u->is(Op::Reduce))
         write_reduce(u, f);
+      else if (u->is(Op::Fragment))
+        write_fragment(u, f);
       else if (!u->is(Op::Load))
         write_alu(u, f);
       else if (u->src(0)->is(Op::Index))
@@ -237,8 +253,31 @@ class Expander {
     do {
       for (uint32_t i = 0; i < u->nsrc; ++i)
         src[i] = value(u->src(i), f.open, at, tiles_.lanes(f.open));
-      f.values.push_back(alu(u->op, u->dtype, src, exact));
+      f.values.push_back(u->is(Op::Shuffle) ? writer_.of_lane(src[0], src[1])
+                                            : alu(u->op, u->dtype, src, exact));
     } while (tiles_.advance(f.open, at));
+  }
+
+  // Each product of tiles: the ranges of its registers stand inside of all others.
+  void write_fragment(UOp u, Form& f) {
+    ensure(u->ints(1) == 0, "render: factors that are places");
+    const TileSet own = tiles_.of(u->src(3));
+    f.values.resize(static_cast<size_t>(tiles_.registers(f.open)));
+    Point at = tiles_.origin();
+    auto registers = [&](uint32_t source) {
+      std::vector<Value> out;
+      const TileSet over = tiles_.of(u->src(source + 3));
+      do out.push_back(whole_value(u->src(source), at, 1));
+      while (tiles_.advance(over, at));
+      return out;
+    };
+    do {
+      std::vector<Value> sums =
+          writer_.multiply_tiles(u->ints(0), registers(0), registers(1), registers(2));
+      size_t r = 0;
+      do f.values[static_cast<size_t>(tiles_.rank(f.open, at))] = sums[r++];
+      while (tiles_.advance(own, at));
+    } while (tiles_.advance(f.open & ~own, at));
   }
 
   void write_reduce(UOp u, Form& f) {
@@ -443,6 +482,7 @@ class Expander {
 
   void write_store(UOp u) {
     if (!u->src(0)->is(Op::Index)) return write_register(u);
+    if (is_copy(u)) return write_copy(u);
     const TileAccess a = access(u, u->src(0), gate_of(u, 2));
     if (!a.gate || !tiles_.of(u) || !gate_value(a, tiles_.origin())) return write_to_memory(u, a);
     // Away from edges a tile is stored without masks, by one branch.
@@ -451,6 +491,27 @@ class Expander {
     writer_.open_else();
     write_to_memory(u, a);
     writer_.close_if();
+  }
+
+  void write_copy(UOp u) {
+    UOp load = u->src(1);
+    const TileAccess to = access(u, u->src(0), gate_of(u, 2)),
+                     from = access(load, load->src(0), gate_of(load, 1));
+    const TileSet all = tiles_.of(u);
+    const bool whole =
+        to.lanes > 1 && is_contiguous(to) && is_contiguous(from) && !from.gate && !to.gate;
+    std::vector<std::string> there, here;
+    Point at = tiles_.origin();
+    do {
+      if (whole) {
+        writer_.copy(place(to, at, {}, there), place(from, at, {}, here), to.lanes, {}, {});
+        continue;
+      }
+      const Gate gate = gate_value(to, at), filled = gate_value(from, at);
+      for (int l = 0; l < to.lanes; ++l)
+        writer_.copy(place(to, at, l, there), place(from, at, l, here), 1, gate_lane(filled, l),
+                     gate_lane(gate, l));
+    } while (tiles_.advance(all, at));
   }
 
   Value true_everywhere(UOp gate) {
@@ -532,10 +593,12 @@ class Expander {
 
   void open_loop(UOp range) {
     open_.push_back(range);
-    if (range_role(range) == Role::Global)
-      return define(range, writer_.open_thread_loop(range->dtype));
     UOp extent = range->src(0);
     Value end = value(extent, 0, tiles_.origin(), 1);
+    if (is_launched(range)) {
+      end.dtype = range->dtype;
+      return define(range, writer_.open_launched(launched_++, end, !is_const(extent)));
+    }
     Value begin = writer_.literal(scalar(range->dtype, int64_t{0}), 1);
     if (is_branch(range)) {
       Value pair[] = {begin, end};
@@ -550,7 +613,9 @@ class Expander {
       if (!is_loop(end->src(i))) continue;
       ensure(!open_.empty() && open_.back() == end->src(i), "render: loops close in another order");
       open_.pop_back();
-      if (is_branch(end->src(i)))
+      if (is_launched(end->src(i)))
+        writer_.close_launched();
+      else if (is_branch(end->src(i)))
         writer_.close_if();
       else
         writer_.close_loop();
@@ -576,11 +641,17 @@ class Expander {
   Tiles tiles_;
   Memo<std::vector<Form>> forms_;
   std::vector<UOp> declared_, open_;
+  int launched_ = 0;  // dimensions of the launch that were opened
   std::map<const Node*, std::vector<EdgeTest>> edges_;
   std::unordered_map<const Node*, bool> assumed_;  // outcomes of comparisons
 };
 
 }  // namespace
+
+Value Writer::has_no_blocks() {
+  ensure(false, "render: this language has no blocks of workers");
+  return {};
+}
 
 void expand(const Program& program, Writer& writer) { Expander(program, writer).run(); }
 

@@ -40,8 +40,11 @@ bool is_exact(UOp u) {
 
 Tiles::Tiles(const Program& program) {
   UOp roots[] = {program.linear};
-  for (UOp u : toposort(roots))
+  bool multiplies = false;  // tiles of registers by lanes: these are single
+  for (UOp u : toposort(roots)) {
     if (is_tile_range(u)) ranges_.push_back(u);
+    multiplies |= u->is(Op::Fragment);
+  }
   ensure(ranges_.size() <= 64, "render: more than 64 tile ranges");
   std::ranges::sort(ranges_, {}, range_slot);
   for (size_t t = 0; t < ranges_.size(); ++t) {
@@ -52,7 +55,8 @@ Tiles::Tiles(const Program& program) {
     sets_[r] = TileSet{1} << t;
     steps_[r].step.resize(ranges_.size(), 0);
     steps_[r].step[t] = 1;
-    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)))
+    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)) &&
+        !multiplies)
       lanes_ |= TileSet{1} << t;
   }
   for (Node* s : program.linear->src()) note(UOp(s));
@@ -88,10 +92,12 @@ TileSet Tiles::of(UOp u) {
 }
 
 void Tiles::note(UOp u) {
-  if (u->is(Op::End) || u->is(Op::Range)) return;
+  if (OpSet{Op::End, Op::Range, Op::Barrier, Op::Wait}.has(u->op)) return;
   TileSet set = of(u->src(0));
   for (Node* s : u->src().subspan(1))
     set = u->is(Op::Reduce) ? set & ~of(UOp(s)) : set | of(UOp(s));
+  if (u->is(Op::Fragment))  // factors are held in registers of their own
+    for (UOp s : u->src().subspan(4)) set &= ~of(s);
   sets_[u] = set;
   if (set && is_int(u->dtype)) {
     Steps s = combine_steps(u);

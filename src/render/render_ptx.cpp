@@ -1,0 +1,736 @@
+// PTX. Registers hold one element each: a vector is a list of them. Integers of up to 32 bits are
+// kept in 32, as their values are; bools are predicates; floats of 16 bits are computed in f32,
+// which is exact but for the one rounding that the op has.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/integers.h"
+#include "base/number.h"
+#include "ir/freedoms.h"
+#include "render/expand.h"
+#include "render/render.h"
+
+namespace mote {
+
+namespace {
+
+constexpr int64_t kScratchAlign = 16;
+constexpr int64_t kMostBlocks = 65535;  // of all dimensions of a launch but the first
+const std::string kSeparator = ", ";
+
+bool is_narrow_float(DType d) { return d == DType::f16 || d == DType::bf16; }
+bool is_wide(DType d) { return row(d).bytes == 8; }
+
+// p, h, r, d: a predicate, 16, 32, 64 bits.
+char bank(DType d) {
+  if (d == DType::boolean) return 'p';
+  if (is_narrow_float(d)) return 'h';
+  return is_wide(d) ? 'd' : 'r';
+}
+const char* bits(DType d) {
+  switch (bank(d)) {
+    case 'p': return "pred";
+    case 'h': return "b16";
+    case 'd': return "b64";
+    default: return "b32";
+  }
+}
+// As the arithmetic sees what is in a register.
+const char* kind(DType d) {
+  if (d == DType::f32) return "f32";
+  if (d == DType::f64) return "f64";
+  if (d == DType::f16) return "f16";
+  if (d == DType::bf16) return "bf16";
+  if (is_signed(d)) return is_wide(d) ? "s64" : "s32";
+  return is_wide(d) ? "u64" : "u32";
+}
+// As it lies in memory.
+std::string stored(DType d) {
+  if (d == DType::boolean) return "u8";
+  if (is_float(d) || is_wide(d)) return text("b", row(d).bits);
+  return text(is_signed(d) ? "s" : "u", row(d).bits);
+}
+
+std::vector<std::string> elements(const Value& v) {
+  std::vector<std::string> out;
+  for (size_t at = 0;;) {
+    const size_t end = v.text.find(kSeparator, at);
+    out.push_back(v.text.substr(at, end - at));
+    if (end == std::string::npos) return out;
+    at = end + kSeparator.size();
+  }
+}
+std::string element(const Value& v, int lane) {
+  return v.lanes == 1 ? v.text : elements(v)[static_cast<size_t>(lane)];
+}
+std::string list(std::span<const std::string> parts) {
+  std::string out;
+  for (const std::string& p : parts) out += (out.empty() ? "" : kSeparator) + p;
+  return out;
+}
+
+// One instruction for one op, by what its sources are.
+struct Spelling {
+  Op op;
+  const char *integer, *floating;
+};
+constexpr Spelling spellings[] = {
+    {Op::Add,    "add",     "add"     },
+    {Op::Mul,    "mul.lo",  "mul"     },
+    {Op::Div,    nullptr,   "div.rn"  },
+    {Op::IDiv,   "div",     nullptr   },
+    {Op::IMod,   "rem",     nullptr   },
+    {Op::And,    "and",     nullptr   },
+    {Op::Or,     "or",      nullptr   },
+    {Op::Xor,    "xor",     nullptr   },
+    {Op::Shl,    "shl",     nullptr   },
+    {Op::Shr,    "shr",     nullptr   },
+    {Op::Lt,     "setp.lt", "setp.lt" },
+    {Op::Eq,     "setp.eq", "setp.eq" },
+    {Op::Max,    "max",     "max.NaN" },
+    {Op::Min,    "min",     "min.NaN" },
+    {Op::Neg,    "neg",     "neg"     },
+    {Op::Sqrt,   nullptr,   "sqrt.rn" },
+    {Op::MulAdd, nullptr,   "fma.rn"  },
+};
+std::string instruction(Op op, DType d) {
+  for (const Spelling& s : spellings)
+    if (const char* word = is_float(d) ? s.floating : s.integer; s.op == op && word) return word;
+  ensure(false, "render: no PTX instruction for ", name(op), " of ", d);
+  return "";
+}
+// Instructions that move bits have no signs.
+bool is_of_bits(Op op) { return OpSet{Op::And, Op::Or, Op::Xor, Op::Shl}.has(op); }
+
+class PtxWriter : public Writer {
+ public:
+  PtxWriter(const Program& program, const Target& target)
+      : program_(program), target_(target), contracts_(contracts(target)) {
+    for (const Scratch& s : program.scratch) place_scratch(s);
+    for (Node* n : program.linear->src())
+      if (n->op == Op::Store && UOp(n)->src(0)->is(Op::Index))
+        written_.insert(static_cast<int>(without_effects(UOp(n)->src(0)->src(0))->ints(0)));
+    for (int64_t n : program.block) workers_ *= n;
+  }
+
+  // ---- values
+
+  Value literal(const Scalar& s, int lanes) override {
+    std::vector<std::string> parts(static_cast<size_t>(lanes), scalar_literal(s));
+    return {list(parts), s.dtype, lanes, s};
+  }
+  Value lane_numbers(DType dtype, int lanes) override {
+    std::vector<std::string> parts;
+    for (int64_t l = 0; l < lanes; ++l) parts.push_back(scalar_literal(scalar(dtype, l)));
+    return {list(parts), dtype, lanes, {}};
+  }
+  Value splat(const Value& v, int lanes) override {
+    const std::vector<std::string> parts(static_cast<size_t>(lanes), v.text);
+    return {list(parts), v.dtype, lanes, v.literal};
+  }
+  Value slice(const Value& v, int first, int lanes) override {
+    const std::vector<std::string> parts = elements(v);
+    return {list(std::span(parts).subspan(static_cast<size_t>(first), static_cast<size_t>(lanes))),
+            v.dtype, lanes, v.literal};
+  }
+  Value join(std::span<const Value> parts) override {
+    std::vector<std::string> all;
+    for (const Value& v : parts) all.push_back(v.text);
+    return {list(all), parts[0].dtype, static_cast<int>(parts.size()), {}};
+  }
+  Value shuffle(const Value& a, const Value& b, std::span<const int> from) override {
+    std::vector<std::string> all = elements(a), out;
+    for (std::string& s : elements(b)) all.push_back(std::move(s));
+    for (int l : from) out.push_back(all[static_cast<size_t>(l)]);
+    return {list(out), a.dtype, a.lanes, {}};
+  }
+
+  Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) override {
+    std::vector<std::string> out;
+    std::vector<Value> one(src.begin(), src.end());
+    for (int l = 0; l < src[0].lanes; ++l) {
+      for (size_t i = 0; i < src.size(); ++i)
+        one[i].text = element(src[i], l), one[i].lanes = 1;
+      out.push_back(compute(op, dtype, one, exact));
+    }
+    return {list(out), dtype, src[0].lanes, {}};
+  }
+
+  Value var(int number, DType dtype) override {
+    const Value wide = define(DType::i64, "ld.param.b64", text("[v", number, "]"));
+    return {cast(wide, dtype), dtype, 1, {}};
+  }
+
+  // ---- control
+
+  Value open_loop(const Value& begin, const Value& end, bool may_be_empty) override {
+    const Value i = define(begin.dtype, text("mov.", bits(begin.dtype)), begin.text);
+    const int id = ++labels_;
+    const std::string less = text("setp.lt.", kind(begin.dtype));
+    if (may_be_empty) {
+      const Value runs = define(DType::boolean, less, i.text, end.text);
+      line("@!", runs.text, " bra DONE", id, ";");
+    }
+    label(text("LOOP", id));
+    loops_.push_back({id, i, end.text});
+    return i;
+  }
+  void close_loop() override {
+    const Loop l = loops_.back();
+    loops_.pop_back();
+    line("add.", kind(l.position.dtype), " ", l.position.text, ", ", l.position.text, ", 1;");
+    const Value more =
+        define(DType::boolean, text("setp.lt.", kind(l.position.dtype)), l.position.text, l.end);
+    line("@", more.text, " bra LOOP", l.id, ";");
+    label(text("DONE", l.id));
+  }
+
+  Value open_launched(int dimension, const Value& end, bool may_end_early) override {
+    const auto d = static_cast<size_t>(dimension), blocks = program_.grid.size();
+    const Value at = d < blocks ? block_position(d) : position("%tid.x", program_.block, d - blocks);
+    const Value i{cast(at, end.dtype), end.dtype, 1, {}};
+    launched_.push_back(may_end_early ? ++labels_ : 0);
+    if (may_end_early) {
+      const Value runs =
+          define(DType::boolean, text("setp.lt.", kind(end.dtype)), i.text, end.text);
+      line("@!", runs.text, " bra DONE", labels_, ";");
+    }
+    return i;
+  }
+  void close_launched() override {
+    if (launched_.back()) label(text("DONE", launched_.back()));
+    launched_.pop_back();
+  }
+
+  Value fold(Op op, const Value& v) override {
+    const std::vector<std::string> parts = elements(v);
+    Value all{parts[0], v.dtype, 1, {}};
+    for (size_t i = 1; i < parts.size(); ++i)
+      all = define(v.dtype, op == Op::And ? "and.pred" : "or.pred", all.text, parts[i]);
+    return all;
+  }
+  void open_if(const Value& c) override {
+    ifs_.push_back({++labels_, false});
+    line("@!", c.text, " bra ELSE", labels_, ";");
+  }
+  void open_else() override {
+    ifs_.back().has_else = true;
+    line("bra BOTH", ifs_.back().id, ";");
+    label(text("ELSE", ifs_.back().id));
+  }
+  void close_if() override {
+    label(text(ifs_.back().has_else ? "BOTH" : "ELSE", ifs_.back().id));
+    ifs_.pop_back();
+  }
+
+  void declare_register(const std::string& name, DType dtype, int lanes) override {
+    std::vector<std::string> parts;
+    for (int l = 0; l < lanes; ++l) parts.push_back(fresh(dtype));
+    registers_[name] = {list(parts), dtype, lanes, {}};
+  }
+  Value read_register(const std::string& name, DType dtype, int lanes) override {
+    // A copy: the register may be written before its use.
+    std::vector<std::string> out;
+    for (const std::string& s : elements(registers_.at(name))) out.push_back(moved(dtype, s));
+    return {list(out), dtype, lanes, {}};
+  }
+  void write_register(const std::string& name, const Value& v) override {
+    const std::vector<std::string> to = elements(registers_.at(name)), from = elements(v);
+    for (size_t i = 0; i < to.size(); ++i)
+      line("mov.", bits(v.dtype), " ", to[i], ", ", from[i], ";");
+  }
+
+  // ---- memory
+
+  std::string address(int slot, DType dtype, const Value& position) override {
+    const int bytes = row(dtype).bytes;
+    const Memory& m = memory(slot);
+    std::string at;
+    if (m.space == Space::Shared) {
+      const std::string n = cast(position, DType::u32);
+      at = define(DType::u32, "mad.lo.u32", n, std::to_string(bytes), m.start).text;
+    } else {
+      const bool wide = is_wide(position.dtype) || position.literal;
+      const std::string size = std::to_string(bytes);
+      const Value step =
+          wide ? define(DType::i64, "mul.lo.s64", cast(position, DType::i64), size)
+               : define(DType::i64, text("mul.wide.", kind(position.dtype)), position.text, size);
+      at = define(DType::i64, "add.s64", m.start, step.text).text;
+    }
+    places_[at] = slot;
+    return at;
+  }
+
+  Value load(const Place& place, int lanes, const Gate& gate) override {
+    const bool is_bool = place.dtype == DType::boolean;
+    const DType d = is_bool ? DType::u8 : place.dtype;
+    std::vector<std::string> out;
+    for (int l = 0; l < lanes; ++l) {
+      std::string to = fresh(d);
+      if (gate) line("mov.", bits(d), " ", to, ", 0;");
+      line(when(gate, l), "ld", space(place), ".", stored(d), " ", to, ", ", at(place, l), ";");
+      if (is_bool) to = define(DType::boolean, "setp.ne.u32", to, "0").text;
+      out.push_back(to);
+    }
+    return {list(out), place.dtype, lanes, {}};
+  }
+
+  void store(const Place& place, const Value& value, const Gate& gate) override {
+    for (int l = 0; l < value.lanes; ++l) {
+      Value one{element(value, l), value.dtype, 1, {}};
+      if (one.dtype == DType::boolean) one = {cast(one, DType::u8), DType::u8, 1, {}};
+      line(when(gate, l), "st", space(place), ".", stored(one.dtype), " ", at(place, l), ", ",
+           one.text, ";");
+    }
+  }
+
+  void fetch(const Place& place, bool) override {
+    if (memory(places_.at(place.address)).space == Space::Global)
+      line("prefetch.global.L2 ", at(place, 0), ";");
+  }
+
+  // ---- workers of a block
+
+  void barrier() override { line("bar.sync 0;"); }
+
+  Value of_lane(const Value& v, const Value& lane) override {
+    std::vector<std::string> out;
+    for (int l = 0; l < v.lanes; ++l)
+      out.push_back(exchanged({element(v, l), v.dtype, 1, {}},
+                              cast({element(lane, l), lane.dtype, 1, {}}, DType::u32)));
+    return {list(out), v.dtype, v.lanes, {}};
+  }
+
+  // Where the hardware cannot, or what is read may be written, at once.
+  void copy(const Place& to, const Place& from, int lanes, const Gate& filled,
+            const Gate& gate) override {
+    const int bytes = row(to.dtype).bytes;
+    if (bytes < 4 || written_.contains(places_.at(from.address)))
+      return store(to, load(from, lanes, filled), gate);
+    for (int l = 0; l < lanes; ++l) {
+      std::string size = std::to_string(bytes);
+      if (filled) size += ", " + define(DType::u32, "selp.b32", size, "0", filled->text).text;
+      line(when(gate, l), "cp.async.ca.shared.global ", at(to, l), ", ", at(from, l), ", ", size,
+           ";");
+    }
+  }
+  void wait(int64_t missing) override {
+    line("cp.async.commit_group;");
+    line("cp.async.wait_group ", missing, ";");
+  }
+
+  std::vector<Value> multiply_tiles(int64_t number, std::span<const Value> c,
+                                    std::span<const Value> a, std::span<const Value> b) override {
+    const Fragment& f = target_.fragments[static_cast<size_t>(number)];
+    ensure(!f.a_staged && !f.b_staged && !f.pending, "render: no PTX for ", f.name);
+    std::vector<std::string> sums, before;
+    for (const Value& v : c) sums.push_back(fresh(v.dtype)), before.push_back(v.text);
+    const char* factor = name(f.factor);
+    line("mma.sync.aligned.m", f.rows, "n", f.columns, "k", f.depth, ".row.col.", kind(f.sum), ".",
+         factor, ".", factor, ".", kind(f.sum), " {", list(sums), "}, {", packed(a), "}, {",
+         packed(b), "}, {", list(before), "};");
+    std::vector<Value> out;
+    for (const std::string& s : sums) out.push_back({s, f.sum, 1, {}});
+    return out;
+  }
+
+  std::string function(const PtxVersion& version) const {
+    std::string out = text(".version ", version.isa / 10, ".", version.isa % 10, "\n.target ",
+                           version.target, "\n.address_size 64\n");
+    if (shared_bytes_) out += ".extern .shared .align 16 .b8 block_memory[];\n";
+    out += text(".visible .entry ", program_.name, "(");
+    const char* separator = "";
+    auto argument = [&](char letter, int number) {
+      out += text(separator, "\n  .param .b64 ", std::string(1, letter), number);
+      separator = ",";
+    };
+    for (int i = 0; i < program_.params; ++i) argument('p', i);
+    for (size_t i = 0; i < program_.vars.size(); ++i) argument('v', static_cast<int>(i));
+    out += text(")\n.maxntid ", workers_, ", 1, 1\n{\n", local_);
+    for (const auto& [letter, count] : counts_) {
+      constexpr std::pair<char, const char*> types[] = {
+          {'p', "pred"},
+          {'h', "b16" },
+          {'r', "b32" },
+          {'d', "b64" }
+      };
+      for (auto [own, type] : types)
+        if (own == letter)
+          out += text("  .reg .", type, " %", std::string(1, letter), "<", count, ">;\n");
+    }
+    return out + entry_ + body_ + "  ret;\n}\n";
+  }
+
+ private:
+  struct Memory {
+    Space space = Space::Global;
+    std::string start;  // a register
+  };
+  struct Loop {
+    int id;
+    Value position;
+    std::string end;
+  };
+  struct Branch {
+    int id;
+    bool has_else;
+  };
+
+  std::string fresh(DType d) {
+    const char letter = bank(d);
+    return text("%", std::string(1, letter), counts_[letter]++);
+  }
+  template <class... A>
+  void line(const A&... parts) {
+    body_ += "  ";
+    (append(body_, parts), ...);
+    body_ += '\n';
+  }
+  // What is true in the whole kernel stands before its statements.
+  template <class... A>
+  void entry_line(const A&... parts) {
+    entry_ += "  ";
+    (append(entry_, parts), ...);
+    entry_ += '\n';
+  }
+  void label(const std::string& name) { body_ += name + ":\n"; }
+  template <class... A>
+  Value define(DType d, std::string_view word, const A&... sources) {
+    Value v{fresh(d), d, 1, {}};
+    std::string operands;
+    ((operands += kSeparator, append(operands, sources)), ...);
+    line(word, " ", v.text, operands, ";");
+    return v;
+  }
+  std::string moved(DType d, const std::string& from) {
+    return define(d, text("mov.", bits(d)), from).text;
+  }
+
+  // Predicates and 16-bit floats are no operands by themselves.
+  std::string scalar_literal(const Scalar& s) {
+    if (s.dtype == DType::boolean) return constant(s.dtype, s.i ? "1" : "0");
+    if (s.dtype == DType::f16)
+      return constant(s.dtype, "0x" + hex_text(to_half(s.f).bits, 4));
+    if (s.dtype == DType::bf16)
+      return constant(s.dtype, "0x" + hex_text(to_bfloat16(s.f).bits, 4));
+    if (s.dtype == DType::f32)
+      return "0f" + hex_text(std::bit_cast<uint32_t>(static_cast<float>(s.f)), 8);
+    if (s.dtype == DType::f64) return "0d" + hex_text(std::bit_cast<uint64_t>(s.f), 16);
+    const int64_t v = wrap_to(s.dtype, s.i);
+    if (v >= INT32_MIN && v <= int64_t{UINT32_MAX}) return std::to_string(v);
+    return "0x" + hex_text(static_cast<uint64_t>(v), 16);
+  }
+  std::string constant(DType d, const std::string& value) {
+    std::string& known = constants_[{bank(d), value}];
+    if (!known.empty()) return known;
+    known = fresh(d);
+    if (d == DType::boolean) entry_line("setp.ne.u32 ", known, ", ", value, ", 0;");
+    else entry_line("mov.b16 ", known, ", ", value, ";");
+    return known;
+  }
+
+  // ---- arithmetic on single elements
+
+  std::string compute(Op op, DType dtype, std::span<const Value> src, bool exact) {
+    const Value& a = src[0];
+    if (op == Op::Cast) return cast(a, dtype);
+    if (op == Op::Bitcast) return bitcast(a, dtype);
+    if (op == Op::Where) return select(a.text, src[1], src[2]);
+    if (a.dtype == DType::boolean) return compute_bool(op, src);
+    if (is_narrow_float(a.dtype) && op != Op::MulAdd) return compute_in_f32(op, dtype, src);
+    if (op == Op::Trunc)
+      return define(dtype, text("cvt.rzi.", kind(dtype), ".", kind(dtype)), a.text).text;
+    if ((op == Op::Max || op == Op::Min) && a.dtype == DType::f64) return extremum(op, src);
+    std::string word = instruction(op, a.dtype);
+    if (is_float(dtype) && (op == Op::Add || op == Op::Mul)) {
+      // Without a rounding of their own products and sums are fused.
+      const bool fuses = contracts_ && (op == Op::Mul || !exact);
+      word += fuses ? "" : ".rn";
+    }
+    std::string operands;
+    for (size_t i = 0; i < src.size(); ++i) {
+      const bool amount = i == 1 && (op == Op::Shl || op == Op::Shr);
+      operands += (i ? kSeparator : "") + (amount ? cast(src[1], DType::u32) : src[i].text);
+    }
+    const char* type = is_of_bits(op) ? bits(a.dtype)
+                       : op == Op::Neg && is_int(a.dtype) ? (is_wide(a.dtype) ? "s64" : "s32")
+                                                          : kind(a.dtype);
+    const Value v = define(dtype, text(word, ".", type), operands);
+    const bool wraps = OpSet{Op::Add, Op::Mul, Op::Shl, Op::Neg}.has(op) && is_int(dtype);
+    return wraps ? wrapped(v.text, dtype) : v.text;
+  }
+
+  std::string compute_bool(Op op, std::span<const Value> src) {
+    auto both = [&](const char* word, const std::string& x, const std::string& y) {
+      return define(DType::boolean, word, x, y).text;
+    };
+    auto negated = [&](const std::string& x) { return define(DType::boolean, "not.pred", x).text; };
+    switch (op) {
+      case Op::And: return both("and.pred", src[0].text, src[1].text);
+      case Op::Or: return both("or.pred", src[0].text, src[1].text);
+      case Op::Xor: return both("xor.pred", src[0].text, src[1].text);
+      case Op::Eq: return negated(both("xor.pred", src[0].text, src[1].text));
+      case Op::Lt: return both("and.pred", negated(src[0].text), src[1].text);
+      case Op::Neg: return src[0].text;
+      default: break;
+    }
+    ensure(false, "render: no PTX for ", name(op), " of bools");
+    return "";
+  }
+
+  std::string compute_in_f32(Op op, DType dtype, std::span<const Value> src) {
+    std::vector<Value> wide;
+    for (const Value& v : src) wide.push_back({cast(v, DType::f32), DType::f32, 1, {}});
+    const bool compares = dtype == DType::boolean;
+    const std::string r = compute(op, compares ? dtype : DType::f32, wide, true);
+    return compares ? r : cast({r, DType::f32, 1, {}}, dtype);
+  }
+
+  // The hardware's own passes over NaNs.
+  std::string extremum(Op op, std::span<const Value> src) {
+    const std::string &a = src[0].text, &b = src[1].text;
+    const Value further =
+        define(DType::boolean, op == Op::Max ? "setp.gt.f64" : "setp.lt.f64", a, b);
+    const Value ordered = define(DType::f64, "selp.f64", a, b, further.text);
+    const Value has_nan = define(DType::boolean, "setp.nan.f64", a, b);
+    return define(DType::f64, "selp.f64", "0d7FF8000000000000", ordered.text, has_nan.text).text;
+  }
+
+  std::string select(const std::string& c, const Value& a, const Value& b) {
+    if (a.dtype != DType::boolean)
+      return define(a.dtype, text("selp.", bits(a.dtype)), a.text, b.text, c).text;
+    const Value first = define(DType::boolean, "and.pred", a.text, c),
+                no = define(DType::boolean, "not.pred", c),
+                second = define(DType::boolean, "and.pred", b.text, no.text);
+    return define(DType::boolean, "or.pred", first.text, second.text).text;
+  }
+
+  // What 32 bits hold as a narrower integer has it.
+  std::string wrapped(const std::string& v, DType d) {
+    if (row(d).bits >= 32) return v;
+    const char* sign = is_signed(d) ? "s" : "u";
+    return define(d, text("cvt.", sign, "32.", sign, row(d).bits), v).text;
+  }
+
+  std::string cast(const Value& v, DType to) {
+    const DType from = v.dtype;
+    if (from == to) return v.text;
+    if (v.literal) return scalar_literal(eval(Op::Cast, to, {&*v.literal, 1}));
+    if (to == DType::boolean) return truth(v);
+    if (from == DType::boolean)
+      return select(v.text, one_of(to, 1), one_of(to, 0));
+    if (is_int(from) && is_int(to)) return cast_integer(v, to);
+    if (is_float(from) && is_float(to)) return cast_float(v, to);
+    if (is_int(to)) {
+      const Value wide = is_narrow_float(from) ? Value{cast(v, DType::f32), DType::f32, 1, {}} : v;
+      const Value r = define(to, text("cvt.rzi.", kind(to), ".", kind(wide.dtype)), wide.text);
+      return wrapped(r.text, to);
+    }
+    if (to != DType::bf16) return convert("cvt.rn.", v, to);
+    const DType middle = row(from).bits <= 16 ? DType::f32 : DType::f64;
+    return cast_float({convert("cvt.rn.", v, middle), middle, 1, {}}, to);
+  }
+
+  Value one_of(DType d, int n) {
+    return literal(is_float(d) ? scalar(d, double(n)) : scalar(d, int64_t{n}), 1);
+  }
+  std::string convert(const char* word, const Value& v, DType to) {
+    return define(to, text(word, kind(to), ".", kind(v.dtype)), v.text).text;
+  }
+
+  std::string truth(const Value& v) {
+    const Value wide =
+        is_narrow_float(v.dtype) ? Value{cast(v, DType::f32), DType::f32, 1, {}} : v;
+    return define(DType::boolean,
+                  text(is_float(wide.dtype) ? "setp.neu." : "setp.ne.", kind(wide.dtype)),
+                  wide.text, one_of(wide.dtype, 0).text)
+        .text;
+  }
+
+  std::string cast_integer(const Value& v, DType to) {
+    if (is_wide(to)) return is_wide(v.dtype) ? v.text : convert("cvt.", v, to);
+    if (is_wide(v.dtype)) return wrapped(define(to, "cvt.u32.u64", v.text).text, to);
+    const bool fits = row(v.dtype).lo >= row(to).lo && row(v.dtype).hi <= row(to).hi;
+    return fits ? v.text : wrapped(v.text, to);
+  }
+
+  std::string cast_float(const Value& v, DType to) {
+    const DType from = v.dtype;
+    if (from == DType::bf16) {
+      // The upper half of an f32.
+      const std::string wide = define(DType::f32, "mov.b32", text("{", zero_half(), ", ", v.text, "}")).text;
+      return cast({wide, DType::f32, 1, {}}, to);
+    }
+    if (to == DType::bf16 && from == DType::f16)
+      return cast_float({convert("cvt.", v, DType::f32), DType::f32, 1, {}}, to);
+    if (to == DType::bf16 && from == DType::f64) return cast_float(to_odd_f32(v), to);
+    return convert(row(to).bits > row(from).bits ? "cvt." : "cvt.rn.", v, to);
+  }
+  std::string zero_half() { return constant(DType::f16, "0x0000"); }
+
+  // A double in f32 so that rounding once more is right: cut off, with the last bit set if anything
+  // was lost.
+  Value to_odd_f32(const Value& v) {
+    const Value cut = define(DType::f32, "cvt.rz.f32.f64", v.text),
+                back = define(DType::f64, "cvt.f64.f32", cut.text),
+                lost = define(DType::boolean, "setp.ne.f64", back.text, v.text),
+                bit = define(DType::u32, "selp.b32", "1", "0", lost.text);
+    return define(DType::f32, "or.b32", cut.text, bit.text);
+  }
+
+  std::string bitcast(const Value& v, DType to) {
+    if (v.dtype == DType::boolean || to == DType::boolean) return cast(v, to);
+    if (v.literal) return scalar_literal(eval(Op::Bitcast, to, {&*v.literal, 1}));
+    if (bank(v.dtype) == bank(to)) return wrapped(v.text, to);
+    if (bank(to) == 'h') return define(to, "cvt.u16.u32", v.text).text;
+    return wrapped(define(to, "cvt.u32.u16", v.text).text, to);
+  }
+
+  // ---- places
+
+  // Positions of number n, the last dimension moving fastest.
+  Value position(const std::string& number, std::span<const int64_t> extents, size_t d) {
+    int64_t step = 1;
+    for (size_t i = d + 1; i < extents.size(); ++i) step *= extents[i];
+    Value n = define(DType::u32, "mov.u32", number);
+    if (step > 1) n = define(DType::u32, "div.u32", n.text, std::to_string(step));
+    if (d > 0) n = define(DType::u32, "rem.u32", n.text, std::to_string(extents[d]));
+    return n;
+  }
+  Value block_position(size_t d) {
+    const size_t count = program_.grid.size();
+    constexpr const char* words[] = {"%ctaid.x", "%ctaid.y", "%ctaid.z"};
+    if (launch_of(program_).flat) return position(words[0], program_.grid, d);
+    return define(DType::u32, "mov.u32", words[count - 1 - d]);
+  }
+
+  void place_scratch(const Scratch& s) {
+    const bool is_shared = s.space == Space::Shared;
+    Memory m{s.space, fresh(is_shared ? DType::u32 : DType::u64)};
+    if (is_shared) {
+      entry_line("mov.u32 ", m.start, ", block_memory;");
+      entry_line("add.u32 ", m.start, ", ", m.start, ", ", shared_bytes_, ";");
+      shared_bytes_ += round_up(s.bytes, kScratchAlign);
+    } else {
+      local_ += text("  .local .align ", kScratchAlign, " .b8 own", s.slot, "[", s.bytes, "];\n");
+      entry_line("mov.u64 ", m.start, ", own", s.slot, ";");
+    }
+    memories_[s.slot] = std::move(m);
+  }
+
+  const Memory& memory(int slot) {
+    const auto found = memories_.find(slot);
+    if (found != memories_.end()) return found->second;
+    const std::string start = fresh(DType::u64);
+    entry_line("ld.param.b64 ", start, ", [p", slot, "];");
+    entry_line("cvta.to.global.u64 ", start, ", ", start, ";");
+    return memories_[slot] = {Space::Global, start};
+  }
+
+  const char* space(const Place& p) {
+    const Space s = memory(places_.at(p.address)).space;
+    return s == Space::Shared ? ".shared" : s == Space::Local ? ".local" : ".global";
+  }
+  std::string at(const Place& p, int lane) const {
+    const int64_t bytes = (p.offset + lane) * row(p.dtype).bytes;
+    if (!bytes) return text("[", p.address, "]");
+    if (bytes == static_cast<int32_t>(bytes)) return text("[", p.address, "+", bytes, "]");
+    return far(p.address, bytes);
+  }
+  std::string far(const std::string& address, int64_t bytes) const {
+    auto* self = const_cast<PtxWriter*>(this);
+    return text("[", self->define(DType::i64, "add.s64", address, std::to_string(bytes)).text, "]");
+  }
+  static std::string when(const Gate& gate, int lane) {
+    return gate ? text("@", gate->lanes > 1 ? element(*gate, lane) : gate->text, " ") : "";
+  }
+
+  // ---- lanes
+
+  // Of the last warp of a block there may be a part.
+  std::string mask() {
+    if (!mask_.empty()) return mask_;
+    const int64_t rest = workers_ % 32;
+    if (!rest) return mask_ = "0xffffffff";
+    const std::string part = text("0x", hex_text((uint32_t{1} << rest) - 1, 8));
+    if (workers_ < 32) return mask_ = part;
+    mask_ = fresh(DType::u32);
+    const std::string last = fresh(DType::boolean);
+    entry_line("mov.u32 ", mask_, ", %tid.x;");
+    entry_line("setp.ge.u32 ", last, ", ", mask_, ", ", workers_ - rest, ";");
+    entry_line("selp.b32 ", mask_, ", ", part, ", 0xffffffff, ", last, ";");
+    return mask_;
+  }
+
+  std::string exchanged_word(const std::string& word, const std::string& lane) {
+    return define(DType::u32, "shfl.sync.idx.b32", word, lane, "31", mask()).text;
+  }
+  std::string exchanged(const Value& v, const std::string& from) {
+    if (bank(v.dtype) == 'r') return exchanged_word(v.text, from);
+    if (bank(v.dtype) == 'p')
+      return truth({exchanged_word(cast(v, DType::u32), from), DType::u32, 1, {}});
+    if (bank(v.dtype) == 'h') {
+      const Value word = define(DType::u32, "cvt.u32.u16", v.text);
+      return define(v.dtype, "cvt.u16.u32", exchanged_word(word.text, from)).text;
+    }
+    const std::string low = fresh(DType::u32), high = fresh(DType::u32);
+    line("mov.b64 {", low, ", ", high, "}, ", v.text, ";");
+    const std::string one = exchanged_word(low, from), two = exchanged_word(high, from);
+    return define(v.dtype, "mov.b64", text("{", one, ", ", two, "}")).text;
+  }
+
+  // Pairs of 16-bit elements as the product takes them.
+  std::string packed(std::span<const Value> registers) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < registers.size(); i += 2)
+      out.push_back(define(DType::u32, "mov.b32",
+                           text("{", registers[i].text, ", ", registers[i + 1].text, "}"))
+                        .text);
+    return list(out);
+  }
+
+  const Program& program_;
+  const Target& target_;
+  const bool contracts_;
+  std::string entry_, body_, local_, mask_;
+  std::map<char, int> counts_;
+  std::map<std::pair<char, std::string>, std::string> constants_;
+  std::map<std::string, Value> registers_;
+  std::map<int, Memory> memories_;
+  std::map<std::string, int> places_;  // addresses: whose slot
+  std::set<int> written_;              // slots
+  std::vector<Loop> loops_;
+  std::vector<Branch> ifs_;
+  std::vector<int> launched_;
+  int labels_ = 0;
+  int64_t shared_bytes_ = 0, workers_ = 1;
+};
+
+}  // namespace
+
+// The last Global range is the first dimension, whose blocks run beside each other.
+GridLaunch launch_of(const Program& program) {
+  GridLaunch out;
+  for (int64_t n : program.block) out.workers *= n;
+  for (const Scratch& s : program.scratch)
+    if (s.space == Space::Shared) out.shared_bytes += round_up(s.bytes, kScratchAlign);
+  const size_t count = program.grid.size();
+  for (size_t d = 0; d < count; ++d) {
+    const int64_t extent = program.grid[count - 1 - d];
+    out.flat |= count > 3 || (d > 0 && extent > kMostBlocks);
+    if (d < 3) out.blocks[d] = extent;
+  }
+  if (out.flat) out.blocks[0] = program.global_extent, out.blocks[1] = out.blocks[2] = 1;
+  return out;
+}
+
+std::string render_ptx(const Program& program, const Target& target, const PtxVersion& version) {
+  PtxWriter writer(program, target);
+  expand(program, writer);
+  return writer.function(version);
+}
+
+}  // namespace mote
