@@ -32,11 +32,7 @@ std::string render_c(const Program& program, const Target& target);
 
 // PTX: an entry whose arguments are the buffers and then the variables, 64 bits each. Elements of
 // memory lie at multiples of their size.
-struct PtxVersion {
-  int isa = 78;          // 7.8
-  std::string target;    // "sm_90a"
-};
-std::string render_ptx(const Program& program, const Target& target, const PtxVersion& version);
+std::string render_ptx(const Program& program, const Target& target, int architecture);  // 90: sm_90a
 
 // How such a kernel is launched. The workers of a block are in one dimension.
 struct GridLaunch {

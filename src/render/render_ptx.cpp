@@ -3,6 +3,7 @@
 // which is exact but for the one rounding that the op has.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -105,10 +106,35 @@ std::string instruction(Op op, DType d) {
 // Instructions that move bits have no signs.
 bool is_of_bits(Op op) { return OpSet{Op::And, Op::Or, Op::Xor, Op::Shl}.has(op); }
 
+// The first version of the language that knows an architecture: any driver that runs it does.
+struct Architecture {
+  int number;
+  const char *isa, *name;
+};
+constexpr Architecture architectures[] = {
+    {75,  "6.3", "sm_75"  },
+    {80,  "7.0", "sm_80"  },
+    {86,  "7.1", "sm_86"  },
+    {89,  "7.8", "sm_89"  },
+    {90,  "8.0", "sm_90a" },
+    {100, "8.6", "sm_100a"},
+    {120, "8.7", "sm_120a"},
+};
+// Later GPUs run what was made for an earlier one of their kind.
+std::string header_of(int architecture) {
+  for (const Architecture& a : architectures)
+    if (a.number == architecture) return text(".version ", a.isa, "\n.target ", a.name, "\n");
+  const bool is_new = architecture > 80;
+  return text(".version ", is_new ? "7.0" : "6.3", "\n.target ", is_new ? "sm_80" : "sm_75", "\n");
+}
+
 class PtxWriter : public Writer {
  public:
-  PtxWriter(const Program& program, const Target& target)
-      : program_(program), target_(target), contracts_(contracts(target)) {
+  PtxWriter(const Program& program, const Target& target, int architecture)
+      : program_(program),
+        target_(target),
+        contracts_(contracts(target)),
+        architecture_(architecture) {
     for (const Scratch& s : program.scratch) place_scratch(s);
     for (Node* n : program.linear->src())
       if (n->op == Op::Store && UOp(n)->src(0)->is(Op::Index))
@@ -337,9 +363,8 @@ class PtxWriter : public Writer {
     return out;
   }
 
-  std::string function(const PtxVersion& version) const {
-    std::string out = text(".version ", version.isa / 10, ".", version.isa % 10, "\n.target ",
-                           version.target, "\n.address_size 64\n");
+  std::string function() const {
+    std::string out = text(header_of(architecture_), ".address_size 64\n");
     if (shared_bytes_) out += ".extern .shared .align 16 .b8 block_memory[];\n";
     out += text(".visible .entry ", program_.name, "(");
     const char* separator = "";
@@ -443,7 +468,9 @@ class PtxWriter : public Writer {
     if (is_narrow_float(a.dtype) && op != Op::MulAdd) return compute_in_f32(op, dtype, src);
     if (op == Op::Trunc)
       return define(dtype, text("cvt.rzi.", kind(dtype), ".", kind(dtype)), a.text).text;
-    if ((op == Op::Max || op == Op::Min) && a.dtype == DType::f64) return extremum(op, src);
+    if ((op == Op::Max || op == Op::Min) &&
+        (a.dtype == DType::f64 || (is_float(dtype) && architecture_ < 80)))
+      return extremum(op, dtype, src);
     std::string word = instruction(op, a.dtype);
     if (is_float(dtype) && (op == Op::Add || op == Op::Mul)) {
       // Without a rounding of their own products and sums are fused.
@@ -490,13 +517,15 @@ class PtxWriter : public Writer {
   }
 
   // The hardware's own passes over NaNs.
-  std::string extremum(Op op, std::span<const Value> src) {
+  std::string extremum(Op op, DType d, std::span<const Value> src) {
     const std::string &a = src[0].text, &b = src[1].text;
+    const char* type = kind(d);
     const Value further =
-        define(DType::boolean, op == Op::Max ? "setp.gt.f64" : "setp.lt.f64", a, b);
-    const Value ordered = define(DType::f64, "selp.f64", a, b, further.text);
-    const Value has_nan = define(DType::boolean, "setp.nan.f64", a, b);
-    return define(DType::f64, "selp.f64", "0d7FF8000000000000", ordered.text, has_nan.text).text;
+        define(DType::boolean, text(op == Op::Max ? "setp.gt." : "setp.lt.", type), a, b);
+    const Value ordered = define(d, text("selp.", type), a, b, further.text);
+    const Value has_nan = define(DType::boolean, text("setp.nan.", type), a, b);
+    const Value nan = literal(scalar(d, std::nan("")), 1);
+    return define(d, text("selp.", type), nan.text, ordered.text, has_nan.text).text;
   }
 
   std::string select(const std::string& c, const Value& a, const Value& b) {
@@ -695,6 +724,7 @@ class PtxWriter : public Writer {
   const Program& program_;
   const Target& target_;
   const bool contracts_;
+  const int architecture_;
   std::string entry_, body_, local_, mask_;
   std::map<char, int> counts_;
   std::map<std::pair<char, std::string>, std::string> constants_;
@@ -727,10 +757,10 @@ GridLaunch launch_of(const Program& program) {
   return out;
 }
 
-std::string render_ptx(const Program& program, const Target& target, const PtxVersion& version) {
-  PtxWriter writer(program, target);
+std::string render_ptx(const Program& program, const Target& target, int architecture) {
+  PtxWriter writer(program, target, architecture);
   expand(program, writer);
-  return writer.function(version);
+  return writer.function();
 }
 
 }  // namespace mote
