@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include "base/error.h"
 #include "render/render.h"
@@ -43,11 +42,17 @@ std::unique_ptr<Device> open(const std::string& name) {
 }
 bool always(std::string*) { return true; }
 
-// The kernel alone, under another name.
-std::string entry_of(const std::string& module, size_t number) {
+// The module's entries, under other names.
+std::string entries_of(const std::string& module, size_t number) {
   const std::string word = ".visible .entry ";
-  const size_t start = module.find(word) + word.size();
-  return word + text("k", number) + module.substr(module.find('(', start));
+  std::string out;
+  for (size_t at = module.find(word), n = 0; at != module.npos; ++n) {
+    const size_t next = module.find(word, at + 1);
+    const std::string entry = module.substr(at, next == module.npos ? next : next - at);
+    out += word + text("k", number, "_", n) + entry.substr(entry.find('('));
+    at = next;
+  }
+  return out;
 }
 
 }  // namespace
@@ -85,11 +90,12 @@ std::string ptxas() {
 std::string assemble_ptx(std::span<const std::string> kernels, const std::string& architecture) {
   std::string module = kernels[0].substr(0, kernels[0].find(".address_size"));
   module += ".address_size 64\n.extern .shared .align 16 .b8 block_memory[];\n";
-  for (size_t i = 0; i < kernels.size(); ++i) module += entry_of(kernels[i], i);
+  for (size_t i = 0; i < kernels.size(); ++i) module += entries_of(kernels[i], i);
   const std::string file =
       (std::filesystem::temp_directory_path() / text("mote_", getpid(), ".ptx")).string();
   std::ofstream(file) << module;
-  const std::string command = ptxas() + " -O1 -arch=" + architecture + " -o /dev/null " + file + " 2>&1";
+  const std::string command =
+      ptxas() + " -O1 -arch=" + architecture + " -o /dev/null " + file + " 2>&1";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");
   char part[4096];

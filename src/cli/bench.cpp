@@ -18,11 +18,12 @@ constexpr Option options[] = {
     {"row", "NAME", "measure one row in this process", "host"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
     {"threads", "N", "threads of both sides (1)", "cpu"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas", "cpu"},
+    {"only", "TEXT", "rows with this in their names, or one of several parted by commas", "cpu|cuda"},
     {"seconds", "X", "about how long all rows take together (120)", "cpu"},
     {"search", "X", "first search the loops of each kernel for at most so many seconds", "cpu"}};
 
 int run_bench(const Words& words) {
+  if (words.operand(0) == "cuda") return bench_cuda(words);
   return words.operand(0) == "host" ? bench_host(words) : bench_cpu(words);
 }
 
@@ -43,9 +44,10 @@ std::string tool_path(const std::string& name) {
 constexpr char more[] =
     "host: the time from tensor calls to kernel text, of known models, against bars.\n"
     "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops, in turn; the\n"
-    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n";
+    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n"
+    "cuda: kernels on the GPU, products beside cuBLAS.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu", "host time and CPU kernels, against their bars", options, run_bench, more};
+    "bench", "host|cpu|cuda", "host time and kernels, against their bars", options, run_bench, more};
 
 }  // namespace mote

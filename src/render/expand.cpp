@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -315,7 +316,8 @@ class Expander {
       offset += steps.of(t) * at[static_cast<size_t>(t)];
     }
     if (lane && !vector) offset += a.lane_step * *lane;
-    return {addresses[k], offset, a.dtype, a.streamed};
+    const int64_t divisor = std::gcd(tiles_.divisor(a.position, a.position_open), offset);
+    return {addresses[k], offset, a.dtype, a.streamed, divisor};
   }
 
   Gate gate_lane(const Gate& gate, int lane) {

@@ -33,6 +33,7 @@ struct Place {
   int64_t offset = 0;
   DType dtype = DType::none;
   bool streamed = false;  // stored past the caches, where its address allows
+  int64_t divisor = 1;    // of its number of elements from the start of the memory; 0: it is 0
 };
 
 // A target language. Functions that return a Value write its definition first.

@@ -31,7 +31,10 @@ std::string render_llvm(const Program& program, const Target& target);
 std::string render_c(const Program& program, const Target& target);
 
 // PTX: an entry whose arguments are the buffers and then the variables, 64 bits each. Elements of
-// memory lie at multiples of their size.
+// memory lie at multiples of their size. If there is a second entry, the first is for buffers that
+// all begin at multiples of kAligned bytes.
+constexpr int64_t kAligned = 16;
+std::string unaligned_entry(const std::string& kernel);
 std::string render_ptx(const Program& program, const Target& target, int architecture);  // 90: sm_90a
 
 // How such a kernel is launched. The workers of a block are in one dimension.

@@ -19,6 +19,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kScratchAlign = 16;
+constexpr int kWidest = 16;  // bytes of one access
 constexpr int64_t kMostBlocks = 65535;  // of all dimensions of a launch but the first
 const std::string kSeparator = ", ";
 
@@ -31,13 +32,14 @@ char bank(DType d) {
   if (is_narrow_float(d)) return 'h';
   return is_wide(d) ? 'd' : 'r';
 }
+constexpr std::pair<char, const char*> banks[] = {
+    {'p', "pred"},
+    {'h', "b16" },
+    {'r', "b32" },
+    {'d', "b64" }
+};
 const char* bits(DType d) {
-  switch (bank(d)) {
-    case 'p': return "pred";
-    case 'h': return "b16";
-    case 'd': return "b64";
-    default: return "b32";
-  }
+  return std::ranges::find(banks, bank(d), &std::pair<char, const char*>::first)->second;
 }
 // As the arithmetic sees what is in a register.
 const char* kind(DType d) {
@@ -130,10 +132,12 @@ std::string header_of(int architecture) {
 
 class PtxWriter : public Writer {
  public:
-  PtxWriter(const Program& program, const Target& target, int architecture)
+  PtxWriter(const Program& program, const Target& target, int architecture,
+            bool aligned_arguments)
       : program_(program),
         target_(target),
         contracts_(contracts(target)),
+        aligned_arguments_(aligned_arguments),
         architecture_(architecture) {
     for (const Scratch& s : program.scratch) place_scratch(s);
     for (Node* n : program.linear->src())
@@ -291,6 +295,7 @@ class PtxWriter : public Writer {
   }
 
   Value load(const Place& place, int lanes, const Gate& gate) override {
+    if (const int bytes = wide_bytes(place, lanes, gate)) return load_wide(place, lanes, gate, bytes);
     const bool is_bool = place.dtype == DType::boolean;
     const DType d = is_bool ? DType::u8 : place.dtype;
     std::vector<std::string> out;
@@ -305,6 +310,8 @@ class PtxWriter : public Writer {
   }
 
   void store(const Place& place, const Value& value, const Gate& gate) override {
+    if (const int bytes = wide_bytes(place, value.lanes, gate))
+      return store_wide(place, value, gate, bytes);
     for (int l = 0; l < value.lanes; ++l) {
       Value one{element(value, l), value.dtype, 1, {}};
       if (one.dtype == DType::boolean) one = {cast(one, DType::u8), DType::u8, 1, {}};
@@ -317,6 +324,9 @@ class PtxWriter : public Writer {
     if (memory(places_.at(place.address)).space == Space::Global)
       line("prefetch.global.L2 ", at(place, 0), ";");
   }
+
+  // Some access needs arguments that begin at multiples of 16 bytes.
+  bool needs_aligned_arguments() const { return needs_aligned_; }
 
   // ---- workers of a block
 
@@ -336,8 +346,11 @@ class PtxWriter : public Writer {
     const int bytes = row(to.dtype).bytes;
     if (bytes < 4 || written_.contains(places_.at(from.address)))
       return store(to, load(from, lanes, filled), gate);
-    for (int l = 0; l < lanes; ++l) {
-      std::string size = std::to_string(bytes);
+    const int at_once = std::max(wide_bytes(to, lanes, gate), bytes) / bytes,
+              most = std::max(wide_bytes(from, lanes, filled), bytes) / bytes,
+              step = std::min(at_once, most);
+    for (int l = 0; l < lanes; l += step) {
+      std::string size = std::to_string(bytes * step);
       if (filled) size += ", " + define(DType::u32, "selp.b32", size, "0", filled->text).text;
       line(when(gate, l), "cp.async.ca.shared.global ", at(to, l), ", ", at(from, l), ", ", size,
            ";");
@@ -363,10 +376,8 @@ class PtxWriter : public Writer {
     return out;
   }
 
-  std::string function() const {
-    std::string out = text(header_of(architecture_), ".address_size 64\n");
-    if (shared_bytes_) out += ".extern .shared .align 16 .b8 block_memory[];\n";
-    out += text(".visible .entry ", program_.name, "(");
+  std::string function(const std::string& name) const {
+    std::string out = text(".visible .entry ", name, "(");
     const char* separator = "";
     auto argument = [&](char letter, int number) {
       out += text(separator, "\n  .param .b64 ", std::string(1, letter), number);
@@ -375,18 +386,14 @@ class PtxWriter : public Writer {
     for (int i = 0; i < program_.params; ++i) argument('p', i);
     for (size_t i = 0; i < program_.vars.size(); ++i) argument('v', static_cast<int>(i));
     out += text(")\n.maxntid ", workers_, ", 1, 1\n{\n", local_);
-    for (const auto& [letter, count] : counts_) {
-      constexpr std::pair<char, const char*> types[] = {
-          {'p', "pred"},
-          {'h', "b16" },
-          {'r', "b32" },
-          {'d', "b64" }
-      };
-      for (auto [own, type] : types)
-        if (own == letter)
-          out += text("  .reg .", type, " %", std::string(1, letter), "<", count, ">;\n");
-    }
+    for (const auto& [letter, type] : banks)
+      if (const auto n = counts_.find(letter); n != counts_.end())
+        out += text("  .reg .", type, " %", std::string(1, letter), "<", n->second, ">;\n");
     return out + entry_ + body_ + "  ret;\n}\n";
+  }
+  std::string header() const {
+    return text(header_of(architecture_), ".address_size 64\n",
+                shared_bytes_ ? ".extern .shared .align 16 .b8 block_memory[];\n" : "");
   }
 
  private:
@@ -636,6 +643,84 @@ class PtxWriter : public Writer {
     return define(DType::u32, "mov.u32", words[count - 1 - d]);
   }
 
+  // ---- several elements at once
+
+  // Bytes of one access to consecutive elements; 0: each is accessed by itself.
+  int wide_bytes(const Place& p, int lanes, const Gate& gate) {
+    const int size = row(p.dtype).bytes;
+    if (lanes == 1 || p.dtype == DType::boolean || (gate && gate->lanes > 1)) return 0;
+    const bool global = memory(places_.at(p.address)).space == Space::Global;
+    if (global && !aligned_arguments_) return 0;
+    for (int bytes = kWidest; bytes > std::max(size, 2); bytes /= 2) {
+      if (bytes > lanes * size || p.divisor * size % bytes) continue;
+      needs_aligned_ |= global;
+      return bytes;
+    }
+    return 0;
+  }
+
+  // Registers of one access: words of 32 bits, or of 64 where elements are as wide.
+  static DType word_of(DType d) { return is_wide(d) ? DType::u64 : DType::u32; }
+  static std::string vector_of(std::span<const std::string> words, DType word) {
+    const std::string count = words.size() > 1 ? text(".v", words.size()) : "";
+    return text(count, ".", bits(word));
+  }
+  static std::string braced(std::span<const std::string> words) {
+    return words.size() > 1 ? "{" + list(words) + "}" : words[0];
+  }
+
+  Value load_wide(const Place& place, int lanes, const Gate& gate, int bytes) {
+    const DType d = place.dtype, word = word_of(d);
+    const int size = row(d).bytes, in_word = std::max(1, 4 / size);
+    std::vector<std::string> out;
+    for (int l = 0; l < lanes; l += bytes / size) {
+      std::vector<std::string> words;
+      for (int w = 0; w < std::max(1, bytes / row(word).bytes); ++w) {
+        words.push_back(fresh(word));
+        if (gate) line("mov.", bits(word), " ", words.back(), ", 0;");
+      }
+      line(when(gate, 0), "ld", space(place), vector_of(words, word), " ", braced(words), ", ",
+           at(place, l), ";");
+      for (const std::string& w : words)
+        for (int i = 0; i < in_word; ++i) out.push_back(in_word == 1 ? w : taken(w, d, i));
+    }
+    return {list(out), d, lanes, {}};
+  }
+  // Element i of a word.
+  std::string taken(const std::string& word, DType d, int i) {
+    const int width = row(d).bits;
+    if (bank(d) == 'r')
+      return define(d, is_signed(d) ? "bfe.s32" : "bfe.u32", word, std::to_string(i * width),
+                    std::to_string(width))
+          .text;
+    const Value low = i ? define(DType::u32, "shr.u32", word, "16") : Value{word, DType::u32, 1, {}};
+    return define(d, "cvt.u16.u32", low.text).text;
+  }
+
+  void store_wide(const Place& place, const Value& value, const Gate& gate, int bytes) {
+    const DType d = place.dtype, word = word_of(d);
+    const int size = row(d).bytes;
+    const size_t in_word = static_cast<size_t>(std::max(1, 4 / size));
+    const std::vector<std::string> all = elements(value);
+    for (int l = 0; l < value.lanes; l += bytes / size) {
+      std::vector<std::string> words;
+      for (size_t e = static_cast<size_t>(l); e < static_cast<size_t>(l + bytes / size); e += in_word)
+        words.push_back(joined(std::span(all).subspan(e, in_word), d, word));
+      line(when(gate, 0), "st", space(place), vector_of(words, word), " ", at(place, l), ", ",
+           braced(words), ";");
+    }
+  }
+  std::string joined(std::span<const std::string> parts, DType d, DType word) {
+    if (parts.size() == 1) return moved(word, parts[0]);
+    if (bank(d) == 'h') return define(word, "mov.b32", "{" + list(parts) + "}").text;
+    std::string all = moved(word, parts[0]);
+    for (size_t i = 1; i < parts.size(); ++i)
+      all = define(word, "bfi.b32", parts[i], all, std::to_string(i * static_cast<size_t>(row(d).bits)),
+                   std::to_string(row(d).bits))
+                .text;
+    return all;
+  }
+
   void place_scratch(const Scratch& s) {
     const bool is_shared = s.space == Space::Shared;
     Memory m{s.space, fresh(is_shared ? DType::u32 : DType::u64)};
@@ -723,7 +808,7 @@ class PtxWriter : public Writer {
 
   const Program& program_;
   const Target& target_;
-  const bool contracts_;
+  const bool contracts_, aligned_arguments_;
   const int architecture_;
   std::string entry_, body_, local_, mask_;
   std::map<char, int> counts_;
@@ -737,6 +822,7 @@ class PtxWriter : public Writer {
   std::vector<int> launched_;
   int labels_ = 0;
   int64_t shared_bytes_ = 0, workers_ = 1;
+  bool needs_aligned_ = false;
 };
 
 }  // namespace
@@ -757,10 +843,16 @@ GridLaunch launch_of(const Program& program) {
   return out;
 }
 
+std::string unaligned_entry(const std::string& kernel) { return kernel + "_any"; }
+
 std::string render_ptx(const Program& program, const Target& target, int architecture) {
-  PtxWriter writer(program, target, architecture);
+  PtxWriter writer(program, target, architecture, true);
   expand(program, writer);
-  return writer.function();
+  std::string out = writer.header() + writer.function(program.name);
+  if (!writer.needs_aligned_arguments()) return out;
+  PtxWriter any(program, target, architecture, false);
+  expand(program, any);
+  return out + any.function(unaligned_entry(program.name));
 }
 
 }  // namespace mote

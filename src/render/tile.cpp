@@ -1,6 +1,7 @@
 #include "render/tile.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -125,6 +126,26 @@ Steps Tiles::combine_steps(UOp u) {
     default: break;
   }
   return {of(u), {}};
+}
+
+int64_t Tiles::divisor(UOp u, TileSet open) {
+  constexpr int64_t kMost = 1 << 20;  // more helps nobody
+  if (u->is(Op::Const)) return std::gcd(u->arg.i, kMost);
+  if (is_tile_range(u)) return of(u) & open ? 1 : 0;
+  if (!is_int(u->dtype) || (!is_signed(u->dtype) && !is_exact(u))) return 1;
+  const bool by_constant = u->nsrc > 1 && u->src(1)->is(Op::Const);
+  switch (u->op) {
+    case Op::Add: return std::gcd(divisor(u->src(0), open), divisor(u->src(1), open));
+    case Op::Neg: return divisor(u->src(0), open);
+    case Op::Mul:
+      if (!by_constant) return 1;
+      return std::gcd(divisor(u->src(0), open) * std::gcd(u->src(1)->arg.i, kMost), kMost);
+    case Op::Shl:
+      if (!by_constant || u->src(1)->arg.i > 20) return 1;
+      return std::gcd(divisor(u->src(0), open) << u->src(1)->arg.i, kMost);
+    case Op::Cast: return keeps_value(u->src(0), u->dtype) ? divisor(u->src(0), open) : 1;
+    default: return 1;
+  }
 }
 
 int64_t Tiles::registers(TileSet set) const {

@@ -21,11 +21,12 @@ using cuda::driver;
 
 constexpr int kOldest = 75;
 constexpr int64_t kStaged = 4 << 20;  // bytes that are copied at a time
+constexpr int64_t kUsualShared = 48 << 10;  // bytes that a block gets unasked
 
 struct CudaCode : Code {
   cuda::Context context;
   cuda::Module module = nullptr;
-  cuda::Function function = nullptr;
+  cuda::Function function = nullptr, unaligned = nullptr;  // null: the first takes all
   GridLaunch grid;
   explicit CudaCode(cuda::Context c) : context(c) {}
   ~CudaCode() override {
@@ -167,11 +168,9 @@ class Cuda : public Device {
       fail(ErrorKind::Device, text("[CUDA] kernel ", p.name, " does not compile: ",
                                    driver().words(r), "\n", log.data()));
     }
-    driver().check(driver().find_function(&code->function, code->module, p.name.c_str()), "the kernel");
-    if (code->grid.shared_bytes > (48 << 10))
-      driver().check(driver().set_attribute(code->function, cuda::kMaxDynamicShared,
-                                            static_cast<int>(code->grid.shared_bytes)),
-                     "memory of the block");
+    code->function = entry(*code, p.name);
+    const std::string other = unaligned_entry(p.name);
+    if (ptx.find(text(".entry ", other, "(")) != ptx.npos) code->unaligned = entry(*code, other);
     return code;
   }
 
@@ -260,6 +259,16 @@ class Cuda : public Device {
   }
   void use() { driver().check(driver().use_context(stream_.context()), "the context"); }
 
+  static cuda::Function entry(const CudaCode& code, const std::string& name) {
+    cuda::Function f = nullptr;
+    driver().check(driver().find_function(&f, code.module, name.c_str()), "the kernel");
+    if (code.grid.shared_bytes > kUsualShared)
+      driver().check(driver().set_attribute(f, cuda::kMaxDynamicShared,
+                                            static_cast<int>(code.grid.shared_bytes)),
+                     "memory of the block");
+    return f;
+  }
+
   int attribute(cuda::Attribute a) const {
     int value = 0;
     driver().check(driver().device_attribute(&value, a, gpu_), "a number of the GPU");
@@ -300,10 +309,12 @@ class Cuda : public Device {
     for (int64_t v : l.vars) values.push_back(static_cast<uint64_t>(v));
     std::vector<void*> arguments;
     for (uint64_t& v : values) arguments.push_back(&v);
+    const bool is_aligned =
+        std::ranges::all_of(l.buffers, [](DeviceAddress a) { return address(a) % kAligned == 0; });
     const GridLaunch& g = code.grid;
     auto size = [&](int64_t n) { return static_cast<unsigned>(n); };
     const cuda::Result r = driver().launch(
-        code.function, size(g.blocks[0]), size(g.blocks[1]), size(g.blocks[2]), size(g.workers), 1,
+        code.unaligned && !is_aligned ? code.unaligned : code.function, size(g.blocks[0]), size(g.blocks[1]), size(g.blocks[2]), size(g.workers), 1,
         1, size(g.shared_bytes), stream_.get(), arguments.data(), nullptr);
     if (r) fail(ErrorKind::Device, failure_text(l, driver().words(r)));
   }

@@ -53,6 +53,7 @@ Target gpu_target(const GpuNumbers& n) {
   t.parallel_results = n.processors;
   t.vector_bytes = 16, t.vector_registers = 64;
   t.fma = true;
+  t.narrow_index = true;
   t.l1_bytes = 256 << 10, t.l2_bytes = t.cache_bytes = n.l2_bytes;
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::f8e4m3, DType::f8e5m2}) without(d);
