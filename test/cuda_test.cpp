@@ -72,7 +72,7 @@ constexpr const char* faulty = R"(
 )";
 
 // In a process of its own: the GPU does nothing for it afterwards.
-TEST_CASE("CUDA: a kernel that faults, child" * doctest::skip()) {
+TEST_CASE("CUDA: child that faults" * doctest::skip()) {
   Device& gpu = device("CUDA");
   Program p;
   p.name = "faulty", p.params = 1;
@@ -85,9 +85,7 @@ TEST_CASE("CUDA: a kernel that faults, child" * doctest::skip()) {
   std::string said;
   try {
     gpu.submit(list, {}).wait();
-  } catch (const Error& e) {
-    said = e.what();
-  }
+  } catch (const Error& e) { said = e.what(); }
   CHECK(said.find("kernel faulty") != said.npos);
   CHECK(said.find("CUDA_ERROR_ILLEGAL_ADDRESS") != said.npos);
   CHECK_THROWS_AS(ones({3}, {.device = "CUDA"}).sum().item<float>(), Error);
@@ -96,8 +94,8 @@ TEST_CASE("CUDA: a kernel that faults, child" * doctest::skip()) {
 
 TEST_CASE("CUDA: a kernel that faults is named, and the process goes on and exits") {
   if (!test::has_cuda()) return;
-  const int status = std::system(
-      "timeout 60 /proc/$PPID/exe --no-skip --test-case='CUDA: a kernel that faults, child'");
+  const int status =
+      std::system("timeout 60 /proc/$PPID/exe --no-skip --test-case='CUDA: child that faults'");
   CHECK(status == 0);
 }
 

@@ -101,8 +101,10 @@ std::string assemble_ptx(std::span<const std::string> kernels, const std::string
   char part[4096];
   while (const size_t n = pipe ? fread(part, 1, sizeof part, pipe) : 0) said.append(part, n);
   const bool failed = !pipe || pclose(pipe) != 0;
-  if (failed && std::getenv("KEEP_PTX")) said += "\nkept: " + file;
-  else std::filesystem::remove(file);
+  if (failed && std::getenv("KEEP_PTX"))
+    said += "\nkept: " + file;
+  else
+    std::filesystem::remove(file);
   return failed ? (said.empty() ? "ptxas failed" : said) : "";
 }
 

@@ -93,7 +93,7 @@ void Sketch::look() {
 
 bool Sketch::act(const Action& a) {
   UOp next = apply(body, a);
-  if (!next || !runs_on(next, *target)) return false;
+  if (!next || !runs_on(next, *target, body)) return false;
   if (a.kind == Action::Split)
     for (uint64_t& slots : nests)
       if (slots >> a.slot & 1) slots |= uint64_t{1} << next_slot();
@@ -105,7 +105,7 @@ bool Sketch::act(const Action& a) {
 
 bool Sketch::act_all(std::span<const Action> list) {
   UOp next = apply_all(body, list);
-  if (!next || !runs_on(next, *target)) return false;
+  if (!next || !runs_on(next, *target, body)) return false;
   body = next;
   actions.insert(actions.end(), list.begin(), list.end());
   look();

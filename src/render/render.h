@@ -35,7 +35,8 @@ std::string render_c(const Program& program, const Target& target);
 // all begin at multiples of kAligned bytes.
 constexpr int64_t kAligned = 16;
 std::string unaligned_entry(const std::string& kernel);
-std::string render_ptx(const Program& program, const Target& target, int architecture);  // 90: sm_90a
+std::string render_ptx(const Program& program, const Target& target,
+                       int architecture);  // 90: sm_90a
 
 // How such a kernel is launched. The workers of a block are in one dimension.
 struct GridLaunch {

@@ -20,7 +20,7 @@ namespace {
 using cuda::driver;
 
 constexpr int kOldest = 75;
-constexpr int64_t kStaged = 4 << 20;  // bytes that are copied at a time
+constexpr int64_t kStaged = 4 << 20;        // bytes that are copied at a time
 constexpr int64_t kUsualShared = 48 << 10;  // bytes that a block gets unasked
 
 struct CudaCode : Code {
@@ -81,8 +81,7 @@ class Marked : public QueuedWork {
   ~Marked() override { stream_.give_back(event_); }
 
   bool is_over() override {
-    return driver().use_context(stream_.context()) ||
-           driver().query(event_) != cuda::kNotReady;
+    return driver().use_context(stream_.context()) || driver().query(event_) != cuda::kNotReady;
   }
   std::string end() override {
     driver().use_context(stream_.context());
@@ -140,9 +139,9 @@ class Staging {
 class Cuda : public Device {
  public:
   explicit Cuda(std::string name) : Device(std::move(name), Target()) {
-    const size_t colon = name_.find(':');
-    const int number = colon == std::string::npos ? 0 : std::atoi(name_.c_str() + colon + 1);
-    int count = 0;
+    int count = 0, number = 0;
+    if (const size_t colon = name_.find(':'); colon != name_.npos)
+      read_number(std::string_view(name_).substr(colon + 1), number);
     driver().check(driver().device_count(&count), "the number of GPUs");
     if (number >= count)
       fail(ErrorKind::User, text("[device] there is no ", name_, ": there are ", count, " GPUs"));
@@ -165,8 +164,8 @@ class Cuda : public Device {
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
     if (const auto r = driver().load_module(&code->module, ptx.c_str(), 2, options, values)) {
       code->module = nullptr;
-      fail(ErrorKind::Device, text("[CUDA] kernel ", p.name, " does not compile: ",
-                                   driver().words(r), "\n", log.data()));
+      fail(ErrorKind::Device, text("[CUDA] kernel ", p.name,
+                                   " does not compile: ", driver().words(r), "\n", log.data()));
     }
     code->function = entry(*code, p.name);
     const std::string other = unaligned_entry(p.name);
@@ -290,10 +289,11 @@ class Cuda : public Device {
     driver().device_name(name, sizeof name, gpu_);
     int version = 0;
     driver().driver_version(&version);
-    about_ = text(name, ", ", attribute(cuda::kProcessors), " processors at ",
-                  attribute(cuda::kClockKhz) / 1000, " MHz, memory at ",
-                  fixed_text(2e-6 * attribute(cuda::kMemoryKhz) * attribute(cuda::kMemoryBits) / 8, 0),
-                  " GB/s, driver of CUDA ", version / 1000, ".", version % 1000 / 10);
+    about_ =
+        text(name, ", ", attribute(cuda::kProcessors), " processors at ",
+             attribute(cuda::kClockKhz) / 1000, " MHz, memory at ",
+             fixed_text(2e-6 * attribute(cuda::kMemoryKhz) * attribute(cuda::kMemoryBits) / 8, 0),
+             " GB/s, driver of CUDA ", version / 1000, ".", version % 1000 / 10);
   }
 
   // Of its own work the stream keeps the order; of what has failed the error is this one's.
@@ -313,9 +313,10 @@ class Cuda : public Device {
         std::ranges::all_of(l.buffers, [](DeviceAddress a) { return address(a) % kAligned == 0; });
     const GridLaunch& g = code.grid;
     auto size = [&](int64_t n) { return static_cast<unsigned>(n); };
-    const cuda::Result r = driver().launch(
-        code.unaligned && !is_aligned ? code.unaligned : code.function, size(g.blocks[0]), size(g.blocks[1]), size(g.blocks[2]), size(g.workers), 1,
-        1, size(g.shared_bytes), stream_.get(), arguments.data(), nullptr);
+    const cuda::Result r =
+        driver().launch(code.unaligned && !is_aligned ? code.unaligned : code.function,
+                        size(g.blocks[0]), size(g.blocks[1]), size(g.blocks[2]), size(g.workers), 1,
+                        1, size(g.shared_bytes), stream_.get(), arguments.data(), nullptr);
     if (r) fail(ErrorKind::Device, failure_text(l, driver().words(r)));
   }
 

@@ -36,8 +36,10 @@ struct Opened {
 #undef MOTE_CUDA_FIND
     if (!why_not.empty()) return;
     int count = 0;
-    if (const Result r = driver.init(0)) why_not = "libcuda.so.1 does not start: " + driver.words(r);
-    else if (driver.device_count(&count) || !count) why_not = "the driver knows no GPU";
+    if (const Result r = driver.init(0))
+      why_not = "libcuda.so.1 does not start: " + driver.words(r);
+    else if (driver.device_count(&count) || !count)
+      why_not = "the driver knows no GPU";
   }
 };
 

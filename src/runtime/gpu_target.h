@@ -7,7 +7,7 @@ namespace mote {
 struct GpuNumbers {
   int architecture = 90;  // 10 * major + minor
   int processors = 132;
-  int workers = 1024;  // of a block
+  int workers = 1024;             // of a block
   int64_t shared_bytes = 232448;  // of a block
   int64_t l2_bytes = 60 << 20;
 };
