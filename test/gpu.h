@@ -1,4 +1,5 @@
-// GPUs, where there are some. PTX without one: devices that render for one and run nothing, and the toolkit's assembler.
+// GPUs, where there are some. PTX without one: devices that render for one and run nothing, and the
+// toolkit's assembler.
 #pragma once
 #include <span>
 #include <string>

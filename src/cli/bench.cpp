@@ -18,7 +18,8 @@ constexpr Option options[] = {
     {"row", "NAME", "measure one row in this process", "host"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
     {"threads", "N", "threads of both sides (1)", "cpu"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas", "cpu|cuda"},
+    {"only", "TEXT", "rows with this in their names, or (cpu) with one of several parted by commas",
+     "cpu|cuda"},
     {"seconds", "X", "about how long all rows take together (120)", "cpu"},
     {"search", "X", "first search the loops of each kernel for at most so many seconds", "cpu"}};
 
@@ -48,6 +49,7 @@ constexpr char more[] =
     "cuda: kernels on the GPU, products beside cuBLAS.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|cuda", "host time and kernels, against their bars", options, run_bench, more};
+    "bench", "host|cpu|cuda", "host time and kernels, against their bars", options, run_bench,
+    more};
 
 }  // namespace mote

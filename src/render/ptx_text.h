@@ -1,7 +1,7 @@
 // Text of a PTX kernel, and arithmetic on single registers: what render_ptx.cpp is made of.
 //
-// Registers have no types but widths. Integers of up to 32 bits are kept in 32, as their values are;
-// bools are predicates; floats of 16 bits are computed in f32, which is exact but for the one
+// Registers have no types but widths. Integers of up to 32 bits are kept in 32, as their values
+// are; bools are predicates; floats of 16 bits are computed in f32, which is exact but for the one
 // rounding that the op has.
 #pragma once
 #include <map>

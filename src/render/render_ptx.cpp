@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kScratchAlign = 16;
 constexpr int kWidest = 16;             // bytes of one access
 constexpr int64_t kMostBlocks = 65535;  // of all dimensions of a launch but the first
-const std::string kSeparator = ", ";
+constexpr std::string_view kSeparator = ", ";
 
 // As it lies in memory.
 std::string stored(DType d) {
@@ -41,7 +41,10 @@ std::string element(const Value& v, int lane) {
 }
 std::string list(std::span<const std::string> parts) {
   std::string out;
-  for (const std::string& p : parts) out += (out.empty() ? "" : kSeparator) + p;
+  for (const std::string& p : parts) {
+    if (!out.empty()) out += kSeparator;
+    out += p;
+  }
   return out;
 }
 

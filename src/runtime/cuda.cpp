@@ -231,9 +231,10 @@ class Cuda : public Device {
     return {};
   }
 
+  // Other libraries' work, too.
   void synchronize() override {
     use();
-    driver().check(driver().wait_for_stream(stream_.get()), "waiting for the GPU");
+    driver().check(driver().wait_for_all(), "waiting for the GPU");
   }
 
   uint64_t allocate_raw(int64_t bytes) override {

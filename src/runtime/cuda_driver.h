@@ -45,7 +45,7 @@ enum Attribute : int {
   FUNCTION(retain_context, cuDevicePrimaryCtxRetain, (Context*, int))                             \
   FUNCTION(use_context, cuCtxSetCurrent, (Context))                                               \
   FUNCTION(make_stream, cuStreamCreate, (Stream*, unsigned))                                      \
-  FUNCTION(wait_for_stream, cuStreamSynchronize, (Stream))                                        \
+  FUNCTION(wait_for_all, cuCtxSynchronize, ())                                                    \
   FUNCTION(make_event, cuEventCreate, (Event*, unsigned))                                         \
   FUNCTION(record, cuEventRecord, (Event, Stream))                                                \
   FUNCTION(query, cuEventQuery, (Event))                                                          \
