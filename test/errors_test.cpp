@@ -69,7 +69,7 @@ const Misuse creation[] = {
     {[] { tensor({{1, 2}, 3}); },
      "[tensor] a list holds numbers and lists «HERE»"},
     {[] { zeros({2}, {.device = "TOASTER"}); },
-     "[device] there is no device TOASTER; there are CPU, NULL, DISK, INTERP, "
+     "[device] there is no device TOASTER; there are CPU, NULL, CUDA, DISK, INTERP, "
      "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
@@ -248,7 +248,7 @@ const Misuse conversions[] = {
     {[] { zeros({2}).to(DType::none); },
      "[to] no tensor has the dtype void «HERE»"},
     {[] { zeros({2}).to("GPU9000"); },
-     "[device] there is no device GPU9000; there are CPU, NULL, DISK, INTERP, "
+     "[device] there is no device GPU9000; there are CPU, NULL, CUDA, DISK, INTERP, "
      "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}).item<float>(); },

@@ -2,6 +2,7 @@
 // outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
 // tools/make_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
 // For work on one op: OPS=substring runs only the cases whose names contain it.
+// MOTE_PROGRAM_PART=2/8 runs the second of eight parts on CUDA, for machines with many cores.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "runtime/devices.h"
 #include "runtime/llvm.h"
 #include "test/amount.h"
+#include "test/gpu.h"
 #include "test_paths.h"
 
 using namespace mote;
@@ -265,21 +267,39 @@ TEST_CASE("ops: CPU agrees with PyTorch") {
   run_all("CPU", cases);
 }
 
+TEST_CASE("ops: CUDA agrees with PyTorch") {
+  if (!test::has_cuda()) return;
+  std::vector<const GoldenCase*> cases = chosen_cases();
+  if (int part = 1, parts = 1; const char* text = std::getenv("MOTE_PROGRAM_PART")) {
+    REQUIRE((std::sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 1 && part <= parts));
+    int place = 0;
+    std::erase_if(cases, [&](auto&) { return place++ % parts != part - 1; });
+  }
+  run_all("CUDA", cases);
+}
+
 TEST_CASE("ops: the interpreter of tensor graphs agrees with PyTorch") {
   run_all("INTERP");
 }
 
-// The text of every kernel of a case; empty if it needs values while it is built.
-std::string kernel_texts(const GoldenCase& golden, const std::string& device) try {
-  std::string wrong, texts;
+// The text of every kernel of a case; none if it needs values while it is built.
+std::vector<std::string> kernels_of(const GoldenCase& golden, const std::string& device) try {
+  std::string wrong;
+  std::vector<std::string> texts;
   Call call = make_call(golden, device);
   std::vector<Tensor> tensors = tensors_of(all_results(call, &wrong));
-  for (const KernelReport& k : explain(tensors).kernels) texts += k.text;
+  for (const KernelReport& k : explain(tensors).kernels) texts.push_back(k.text);
   return texts;
 } catch (const Error& e) {
   CHECK_MESSAGE(std::string(e.what()).find("holds no data to read back") != std::string::npos,
                 e.what());
   return {};
+}
+
+std::string kernel_texts(const GoldenCase& golden, const std::string& device) {
+  std::string all;
+  for (const std::string& k : kernels_of(golden, device)) all += k;
+  return all;
 }
 
 TEST_CASE("ops: NULL's kernels are those of CPU, byte for byte") {
@@ -335,6 +355,30 @@ TEST_CASE("ops: a device with 8 buffers per kernel and no 64-bit types agrees wi
   run_all("SMALL", cases);
 }
 
+// Distinct kernels of every so many cases, as the assembler of NVIDIA's toolkit sees them.
+void assemble_kernels(int architecture, const std::string& name, size_t step) {
+  if (ptxas().empty()) {
+    MESSAGE("skipped: there is no ptxas here");
+    return;
+  }
+  constexpr size_t kAtOnce = 100;
+  const std::string device = ptx_device(architecture);
+  const std::vector<const GoldenCase*> cases = chosen_cases();
+  std::set<std::string> seen;
+  std::vector<std::string> kernels;
+  for (size_t i = 0; i < cases.size(); i += step)
+    for (const std::string& k : kernels_of(*cases[i], device))
+      if (seen.insert(k).second) kernels.push_back(k);
+  CHECK(kernels.size() >= cases.size() / step / 2);
+  for (size_t i = 0; i < kernels.size(); i += kAtOnce) {
+    const auto some = std::span(kernels).subspan(i, std::min(kAtOnce, kernels.size() - i));
+    CHECK_MESSAGE(assemble_ptx(some, name) == "", name);
+  }
+  MESSAGE(name, ": ", kernels.size(), " kernels");
+}
+
+TEST_CASE("ops: kernels in PTX are assembled") { assemble_kernels(90, "sm_90a", 12); }
+
 // Every so many of the cases, on all three descriptions of GPUs.
 void run_in_blocks(size_t step) {
   size_t first = 0;
@@ -351,6 +395,15 @@ TEST_CASE("ops: some cases in blocks of workers") { run_in_blocks(2 * test::stri
 TEST_SUITE_BEGIN("soak");
 
 TEST_CASE("ops: all cases in blocks of workers") { run_in_blocks(1); }
+
+TEST_CASE("ops: all kernels in PTX are assembled, and some for each architecture") {
+  assemble_kernels(90, "sm_90a", 1);
+  assemble_kernels(75, "sm_75", 10);
+  assemble_kernels(80, "sm_80", 10);
+  assemble_kernels(86, "sm_86", 10);
+  assemble_kernels(89, "sm_89", 10);
+  assemble_kernels(100, "sm_100a", 10);
+}
 
 TEST_CASE("ops: CPU through the C compiler agrees with PyTorch") {
   FlagScope c_compiler(Flag::CC, 1);

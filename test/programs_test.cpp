@@ -19,6 +19,7 @@
 #include "runtime/interp_graph.h"
 #include "tensor/impl.h"
 #include "test/amount.h"
+#include "test/gpu.h"
 #include "test/odd_devices.h"
 
 using namespace mote;
@@ -69,6 +70,11 @@ constexpr Variant in_blocks[] = {
     {"SIMT",         "SIMT",         0, 0, 0, 12},
     {"SIMT_SMALL",   "SIMT_SMALL",   0, 0, 0, 12},
     {"SIMT_BROWSER", "SIMT_BROWSER", 0, 0, 0, 8 },
+};
+constexpr Variant on_cuda[] = {
+    {"CUDA",         "CUDA", 0, 0, 0    },
+    {"CUDA NOOPT=1", "CUDA", 1, 0, 0    },
+    {"CUDA",         "CUDA", 0, 0, 0, 12},
 };
 constexpr Variant compiled_c[] = {
     {"CC=1", "CPU", 0, 0, 1}
@@ -360,6 +366,14 @@ TEST_CASE("random programs on a late device and as interpreted kernels") {
 
 TEST_CASE("random programs in blocks of workers") {
   run_programs(900'000, test::scaled<int64_t>(50), 120, in_blocks);
+}
+
+TEST_CASE("random programs on CUDA") {
+  if (test::has_cuda()) run_programs(950'000, test::scaled<int64_t>(200), 240, on_cuda);
+}
+
+TEST_CASE("many random programs on CUDA" * doctest::test_suite("soak")) {
+  if (test::has_cuda()) run_programs(9'000'000, test::scaled<int64_t>(2000), 3600, on_cuda);
 }
 
 TEST_CASE("many random programs in blocks of workers" * doctest::test_suite("soak")) {

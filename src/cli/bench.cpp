@@ -19,8 +19,8 @@ constexpr Option options[] = {
     {"row", "NAME", "measure one row in this process", "host"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
     {"threads", "N", "threads of both sides (1)", "cpu|wide"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas",
-     "cpu|wide"},
+    {"only", "TEXT", "rows with this in their names, or (cpu, wide) one of several parted by commas",
+     "cpu|cuda|wide"},
     {"seconds", "X", "about how long all rows take together (cpu: 120, wide: 400)", "cpu|wide"},
     {"search", "X", "first search the loops of each kernel for at most so many seconds",
      "cpu|wide"},
@@ -31,6 +31,7 @@ constexpr Option options[] = {
 
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
+  if (words.operand(0) == "cuda") return bench_cuda(words);
   return words.operand(0) == "cpu" ? bench_cpu(words) : bench_wide(words);
 }
 
@@ -68,11 +69,12 @@ constexpr char more[] =
     "host: the time from tensor calls to kernel text, of known models, against bars.\n"
     "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops, in turn; the\n"
     "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n"
+    "cuda: kernels on the GPU, products beside cuBLAS.\n"
     "wide: operations and models of many shapes (tools/bench_wide.rows) beside PyTorch, in turn.\n"
     "A run that was interrupted is continued by the next one.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|wide", "host time and CPU kernels, against their bars",
-    options, run_bench, more};
+    "bench", "host|cpu|cuda|wide", "host time and kernels, against their bars", options, run_bench,
+    more};
 
 }  // namespace mote

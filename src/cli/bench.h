@@ -9,6 +9,7 @@ namespace mote {
 
 int bench_host(const Words&);  // bench_host.cpp
 int bench_cpu(const Words&);   // bench_cpu.cpp
+int bench_cuda(const Words&);  // bench_cuda.cpp
 int bench_wide(const Words&);  // bench_wide.cpp
 
 std::string tool_path(const std::string& name);  // a file of tools/, beside the build folder

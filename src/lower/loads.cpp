@@ -92,7 +92,8 @@ bool fits_narrow(std::span<const UOp> order) {
 }  // namespace
 
 UOp choose_index_width(UOp body, const Target& target) {
-  const bool narrow = !target.has(DType::i64) && fits_narrow(toposort(body));
+  const bool narrow =
+      (target.narrow_index || !target.has(DType::i64)) && fits_narrow(toposort(body));
   const DType width = narrow ? DType::i32 : DType::i64;
   return map_nodes("choose index width", body, [&](UOp n, const Mapped& now) {
     if (n->dtype != DType::index) return UOp();

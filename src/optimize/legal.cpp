@@ -324,7 +324,19 @@ static bool fits_box(UOp stage, const Target& target) {
                              [&](Node* r) { return UOp(r)->src(0)->hi <= target.box; });
 }
 
-bool runs_on(UOp body, const Target& target) {
+// Bytes that each worker stages for itself.
+static int64_t own_bytes(UOp body) {
+  int64_t bytes = 0;
+  for (UOp n : toposort(body))
+    if (n->is(Op::Stage) && !is_joint(n)) bytes += n->ints(1) * size_of(n->dtype);
+  return bytes;
+}
+
+bool runs_on(UOp body, const Target& target, UOp made_of) {
+  constexpr int64_t kLittle = 16 << 10;
+  if (target.workers && made_of)
+    if (const int64_t own = own_bytes(body); own > kLittle && own > own_bytes(made_of))
+      return false;
   int memories = 0, dimensions = 0;
   int64_t workers = 1, shared = 0;
   bool multiplies = false;

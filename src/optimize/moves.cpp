@@ -151,7 +151,7 @@ std::vector<Action> draw_actions(UOp body, const Target& target, uint64_t seed, 
     if (all.empty()) continue;
     Action& a = all[static_cast<size_t>(random.below(static_cast<int64_t>(all.size())))];
     UOp next = apply(body, a);
-    if (!next || !runs_on(next, target)) continue;
+    if (!next || !runs_on(next, target, body)) continue;
     const Spent size = cost(next, target);
     if (size.stages > given.stages + kMostStages) continue;
     if (size.tile > kMostTile || size.scratch_bytes > kMostScratch || size.steps > most_steps)

@@ -82,8 +82,10 @@ std::vector<Action> parse_actions(std::string_view text);  // User error on malf
 UOp apply(UOp body, const Action& action, std::string* refused = nullptr);
 // Whether a target can run it, which apply() does not know: what is staged is an argument of the
 // kernel like others, and a sum of a dtype that the target lacks is made of parts, none of which
-// could wait in memory between its rounds; the factors of a product are all there at once.
-bool runs_on(UOp body, const Target& target);
+// could wait in memory between its rounds; the factors of a product are all there at once. Where
+// there are blocks, what thousands of workers stage for themselves is little, or no more than in the
+// body that it was made of.
+bool runs_on(UOp body, const Target& target, UOp made_of = {});
 // A kernel with its loops chosen, and the actions that made it so. No body: one was refused.
 struct Tuned {
   UOp body;

@@ -101,7 +101,7 @@ UOp Sketch::after(const Action& a) {
   const auto same = std::ranges::find(steps, a, &Known::Step::action);
   if (same != steps.end()) return same->next;
   UOp next = apply(body, a);
-  if (next && !runs_on(next, *target)) next = {};
+  if (next && !runs_on(next, *target, body)) next = {};
   steps.push_back({a, next});
   return next;
 }
@@ -120,7 +120,7 @@ bool Sketch::act(const Action& a) {
 
 bool Sketch::act_all(std::span<const Action> list) {
   UOp next = apply_all(body, list);
-  if (!next || !runs_on(next, *target)) return false;
+  if (!next || !runs_on(next, *target, body)) return false;
   body = next;
   actions.insert(actions.end(), list.begin(), list.end());
   look();

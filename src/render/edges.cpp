@@ -49,6 +49,8 @@ std::map<const Node*, std::vector<EdgeTest>> edge_tests(const Program& program, 
       loop = {};
     } else if (s->is(Op::Store) && !s->src(0)->is(Op::Index)) {
       begins_sums |= registers.insert(without_effects(s->src(0)).get()).second;
+    } else if (OpSet{Op::Barrier, Op::Shuffle, Op::Fragment, Op::Wait}.has(s->op)) {
+      loop = {};  // workers must not go different ways
     } else if (loop && s->is(Op::Lt)) {
       if (std::optional<EdgeTest> test = test_of(s, loop, tiles)) tests.push_back(*test);
     }

@@ -1,4 +1,4 @@
-// The walk that both renderers share: statements in order, tiles expanded to registers.
+// The walk that all renderers share: statements in order, tiles expanded to registers.
 //
 // A statement is written once per *form* that its users need. A form pins some tile ranges at
 // position 0 and expands the others; positions are used in the form that pins every range they are
@@ -33,6 +33,7 @@ struct Place {
   int64_t offset = 0;
   DType dtype = DType::none;
   bool streamed = false;  // stored past the caches, where its address allows
+  int64_t divisor = 1;    // of its number of elements from the start of the memory; 0: it is 0
 };
 
 // A target language. Functions that return a Value write its definition first.
@@ -54,7 +55,10 @@ class Writer {
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
   // The loop's position. Runs at least once if not may_be_empty.
   virtual Value open_loop(const Value& begin, const Value& end, bool may_be_empty) = 0;
-  virtual Value open_thread_loop(DType dtype) = 0;
+  // A dimension of the launch, Globals first, then positions of a worker in its block. Nothing is
+  // done from `end` on.
+  virtual Value open_launched(int dimension, const Value& end, bool may_end_early) = 0;
+  virtual void close_launched() { close_loop(); }
   virtual void close_loop() = 0;
   virtual Value fold(Op op, const Value& bools) = 0;  // one bool: And or Or of all lanes
   virtual void open_if(const Value& condition) = 0;
@@ -70,6 +74,22 @@ class Writer {
   virtual Value load(const Place& place, int lanes, const Gate& gate) = 0;
   virtual void store(const Place& place, const Value& value, const Gate& gate) = 0;
   virtual void fetch(const Place& place, bool nearest) = 0;  // its line into a cache
+
+  // Workers of a block; languages of one worker have none of it.
+  virtual void barrier() { has_no_blocks(); }
+  virtual Value of_lane(const Value&, const Value&) { return has_no_blocks(); }  // Shuffle
+  // A Store of what a Load gives: 0 where `filled` is false, nothing where `gate` is. It is there
+  // after a wait().
+  virtual void copy(const Place&, const Place&, int, const Gate&, const Gate&) { has_no_blocks(); }
+  virtual void wait(int64_t) { has_no_blocks(); }
+  // Registers of c + a * b, by a row of the target.
+  virtual std::vector<Value> multiply_tiles(int64_t, std::span<const Value>, std::span<const Value>,
+                                            std::span<const Value>) {
+    return {has_no_blocks()};
+  }
+
+ private:
+  static Value has_no_blocks();
 };
 
 void expand(const Program& program, Writer& writer);

@@ -5,7 +5,7 @@
 // buffers by Param slot, vars in the order of program.vars. A Thread loop runs over [begin, end);
 // without one they are ignored. Different slots never overlap; memory need not be aligned.
 //
-// Both renderers share one expansion (expand.h) and compute the same values:
+// All renderers share one expansion (expand.h) and compute the same values:
 //  - Integers wrap; shifts, divisions, float-to-int conversions are plain: lower/ made them safe.
 //  - Floats are IEEE, op by op. Where sums contract (ir/freedoms.h), the f32 or f64 sum of a Reduce
 //    over registers may fuse with a Mul (in C any Add may). MulAdd always rounds once.
@@ -29,5 +29,20 @@ std::string render_llvm(const Program& program, const Target& target);
 // C11 with GNU vector types, for runtime/c_compiler.h. Knows no narrow floats: compilers disagree
 // on whether and how they have them.
 std::string render_c(const Program& program, const Target& target);
+
+// PTX: an entry whose arguments are the buffers and then the variables, 64 bits each. Elements of
+// memory lie at multiples of their size. If there is a second entry, the first is for buffers that
+// all begin at multiples of kAligned bytes.
+constexpr int64_t kAligned = 16;
+std::string unaligned_entry(const std::string& kernel);
+std::string render_ptx(const Program& program, const Target& target,
+                       int architecture);  // 90: sm_90a
+
+// How such a kernel is launched. The workers of a block are in one dimension.
+struct GridLaunch {
+  int64_t blocks[3] = {1, 1, 1}, workers = 1, shared_bytes = 0;
+  bool flat = false;  // all blocks in the first dimension, because another would be too long
+};
+GridLaunch launch_of(const Program& program);
 
 }  // namespace mote

@@ -184,8 +184,8 @@ class CWriter : public Writer {
     ++depth_;
     return position;
   }
-  Value open_thread_loop(DType dtype) override {
-    return open_loop({"begin", dtype, 1, {}}, {"end", dtype, 1, {}}, true);
+  Value open_launched(int, const Value& extent, bool) override {
+    return open_loop({"begin", extent.dtype, 1, {}}, {"end", extent.dtype, 1, {}}, true);
   }
   void close_loop() override {
     --depth_;

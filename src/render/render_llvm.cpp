@@ -200,7 +200,8 @@ class LlvmWriter : public Writer {
     return position;
   }
 
-  Value open_thread_loop(DType dtype) override {
+  Value open_launched(int, const Value& extent, bool) override {
+    const DType dtype = extent.dtype;
     Value begin{"%begin", DType::i64, 1, {}}, end{"%end", DType::i64, 1, {}};
     if (row(dtype).bits < 64) begin = cast(begin, dtype), end = cast(end, dtype);
     begin.dtype = end.dtype = dtype;

@@ -1,6 +1,7 @@
 #include "render/tile.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -40,8 +41,11 @@ bool is_exact(UOp u) {
 
 Tiles::Tiles(const Program& program) {
   UOp roots[] = {program.linear};
-  for (UOp u : toposort(roots))
+  bool multiplies = false;  // tiles of registers by lanes: these are single
+  for (UOp u : toposort(roots)) {
     if (is_tile_range(u)) ranges_.push_back(u);
+    multiplies |= u->is(Op::Fragment);
+  }
   ensure(ranges_.size() <= 64, "render: more than 64 tile ranges");
   std::ranges::sort(ranges_, {}, range_slot);
   for (size_t t = 0; t < ranges_.size(); ++t) {
@@ -52,7 +56,8 @@ Tiles::Tiles(const Program& program) {
     sets_[r] = TileSet{1} << t;
     steps_[r].step.resize(ranges_.size(), 0);
     steps_[r].step[t] = 1;
-    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)))
+    if (range_role(r) == Role::Vector && extent > 1 && std::has_single_bit(uint64_t(extent)) &&
+        !multiplies)
       lanes_ |= TileSet{1} << t;
   }
   for (Node* s : program.linear->src()) note(UOp(s));
@@ -88,10 +93,12 @@ TileSet Tiles::of(UOp u) {
 }
 
 void Tiles::note(UOp u) {
-  if (u->is(Op::End) || u->is(Op::Range)) return;
+  if (OpSet{Op::End, Op::Range, Op::Barrier, Op::Wait}.has(u->op)) return;
   TileSet set = of(u->src(0));
   for (Node* s : u->src().subspan(1))
     set = u->is(Op::Reduce) ? set & ~of(UOp(s)) : set | of(UOp(s));
+  if (u->is(Op::Fragment))  // factors are held in registers of their own
+    for (UOp s : u->src().subspan(4)) set &= ~of(s);
   sets_[u] = set;
   if (set && is_int(u->dtype)) {
     Steps s = combine_steps(u);
@@ -119,6 +126,26 @@ Steps Tiles::combine_steps(UOp u) {
     default: break;
   }
   return {of(u), {}};
+}
+
+int64_t Tiles::divisor(UOp u, TileSet open) {
+  constexpr int64_t kMost = 1 << 20;  // more helps nobody
+  if (u->is(Op::Const)) return std::gcd(u->arg.i, kMost);
+  if (is_tile_range(u)) return of(u) & open ? 1 : 0;
+  if (!is_int(u->dtype) || (!is_signed(u->dtype) && !is_exact(u))) return 1;
+  const bool by_constant = u->nsrc > 1 && u->src(1)->is(Op::Const);
+  switch (u->op) {
+    case Op::Add: return std::gcd(divisor(u->src(0), open), divisor(u->src(1), open));
+    case Op::Neg: return divisor(u->src(0), open);
+    case Op::Mul:
+      if (!by_constant) return 1;
+      return std::gcd(divisor(u->src(0), open) * std::gcd(u->src(1)->arg.i, kMost), kMost);
+    case Op::Shl:
+      if (!by_constant || u->src(1)->arg.i > 20) return 1;
+      return std::gcd(divisor(u->src(0), open) << u->src(1)->arg.i, kMost);
+    case Op::Cast: return keeps_value(u->src(0), u->dtype) ? divisor(u->src(0), open) : 1;
+    default: return 1;
+  }
 }
 
 int64_t Tiles::registers(TileSet set) const {

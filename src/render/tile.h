@@ -37,6 +37,9 @@ class Tiles {
 
   TileSet of(UOp u);            // of a statement or an operand of one
   const Steps& steps(UOp u);    // of an integer one
+  // What divides an integer value at any position of the ranges `open`, the other tile ranges being
+  // at 0; 0: the value is 0.
+  int64_t divisor(UOp u, TileSet open);
   int number(UOp range) const;  // of a tile range
   int64_t extent(int number) const { return extents_[static_cast<size_t>(number)]; }
 

@@ -51,6 +51,7 @@ uint64_t Device::allocate_raw(int64_t bytes) {
 }
 
 void Device::free_raw(uint64_t handle, int64_t) { std::free(host_address({handle, 0})); }
+int64_t Device::memory_bytes() const { return cpu_info().memory_bytes; }
 
 static std::atomic<uint64_t> queue_waits_so_far = 0;
 uint64_t Device::queue_waits() { return queue_waits_so_far; }
@@ -107,7 +108,7 @@ Device& device(std::string_view given) {
       fail(ErrorKind::Device, text("[device] ", name, " is not available: ", why_not));
     std::unique_ptr<Device> made = row.open(name);
     int64_t limit = flag(Flag::MEMORY_MB) << 20;
-    if (made->holds_data()) made->pool().set_byte_limit(limit ? limit : cpu_info().memory_bytes);
+    if (made->holds_data()) made->pool().set_byte_limit(limit ? limit : made->memory_bytes());
     if (made->interprets_graphs()) interpreter_opened = true;
     return *(*open->emplace(name, std::move(made)).first).second;
   }

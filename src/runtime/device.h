@@ -85,6 +85,7 @@ class Device {
   // addresses that nothing may touch. Called by the pool, one at a time; what it frees is idle.
   virtual uint64_t allocate_raw(int64_t bytes);
   virtual void free_raw(uint64_t handle, int64_t bytes);
+  virtual int64_t memory_bytes() const;                   // that there are
   virtual bool holds_data() const { return true; }        // false: nothing can be read back
   virtual bool computes() const { return true; }          // false: it is only copied from
   virtual bool on_host() const { return true; }           // the host can address its memory

@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 #include "ir/print.h"
 #include "runtime/devices.h"
+#include "runtime/gpu_target.h"
 #include "runtime/simt_block.h"
 
 namespace mote {
@@ -47,30 +48,6 @@ void leave_out(Target& t, std::initializer_list<DType> dtypes) {
   for (DType d : dtypes) t.dtypes &= ~(1u << static_cast<int>(d));
 }
 
-// mma.sync m16n8k16 of bf16: rows of a lane are lane / 4, its columns pairs of lane % 4.
-Fragment mma_bf16() {
-  Fragment f{.name = "mma16x8x16.bf16",
-             .rows = 16,
-             .columns = 8,
-             .depth = 16,
-             .lanes = 32,
-             .factor = DType::bf16,
-             .sum = DType::f32};
-  f.a = {
-      {{0, 2},  {0, 4}, {1, 0}, {2, 0}, {4, 0}},
-      {{0, 1}, {8, 0},       {0, 8}       }
-  };
-  f.b = {
-      {{2, 0},  {4, 0}, {0, 1}, {0, 2}, {0, 4}},
-      {{1, 0}, {8, 0}}
-  };
-  f.c = {
-      {{0, 2},  {0, 4}, {1, 0}, {2, 0}, {4, 0}},
-      {{0, 1}, {8, 0}}
-  };
-  return f;
-}
-
 // As wgmma is, of 128 lanes: rows of a lane are those of mma.sync, 16 more for each 32 lanes.
 Fragment wgmma_bf16() {
   Fragment f{.name = "wgmma64x16x16.bf16",
@@ -88,19 +65,13 @@ Fragment wgmma_bf16() {
   return f;
 }
 
-// The numbers of an H200.
+// An H200, with more than is rendered for it.
 Target large() {
-  Target t;
+  Target t = gpu_target({});
   t.name = "simt";
-  t.workers = 1024, t.warp = 32;
-  t.shared_bytes = 232448;
-  t.copies = true, t.box = 256;
-  t.max_blocks = INT32_MAX;
-  t.fragments = {mma_bf16(), wgmma_bf16()};
-  t.parallel_results = 132;
-  t.vector_bytes = 16, t.vector_registers = 64;
-  t.fma = true;
-  t.l1_bytes = 256 << 10, t.l2_bytes = 60 << 20, t.cache_bytes = 60 << 20;
+  t.box = 256;
+  t.fragments.push_back(wgmma_bf16());
+  t.dtypes = Target().dtypes;
   return t;
 }
 
