@@ -97,6 +97,13 @@ std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* re
   return axes;
 }
 
+// Runs to its end wherever it is not skipped.
+bool ends_alike(UOp r) {
+  const UOp extent = r->src(0);
+  const bool skipped = extent->is(Op::Where) && is_zero(extent->src(2));
+  return !(skipped ? extent->src(1) : extent)->ranges;
+}
+
 // The furthest place of a position that is linear in its ranges and starts at 0; -1: it is not, or
 // ranges end where others say, so that it is not reached beside all positions of these.
 int64_t furthest(UOp position) {
@@ -104,7 +111,7 @@ int64_t furthest(UOp position) {
   std::vector<std::pair<UOp, UOp>> zeros;
   for (UOp r : open_ranges(position)) {
     const int64_t stride = stride_of(position, r).value_or(-1), size = most_positions(r);
-    if (stride < 0 || size == 0 || r->src(0)->ranges) return -1;
+    if (stride < 0 || size == 0 || !ends_alike(r)) return -1;
     far += stride * (size - 1);
     zeros.emplace_back(r, index(0));
   }
