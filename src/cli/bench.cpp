@@ -19,7 +19,7 @@ constexpr Option options[] = {
     {"row", "NAME", "measure one row in this process", "host"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
     {"threads", "N", "threads of both sides (1)", "cpu|wide"},
-    {"only", "TEXT", "rows with this in their names, or (cpu, wide) one of several parted by commas",
+    {"only", "TEXT", "rows with this in their names, or one of several parted by commas",
      "cpu|cuda|wide"},
     {"seconds", "X", "about how long all rows take together (cpu: 120, wide: 400)", "cpu|wide"},
     {"search", "X", "first search the loops of each kernel for at most so many seconds",

@@ -187,7 +187,7 @@ int bench_cuda(const Words& words) {
                 "ratio");
   bool first = true;
   for (const Row& row : rows())
-    if (std::string_view(row.name).find(only) != std::string_view::npos)
+    if (only.empty() || is_among(row.name, only))
       print_row(row, json, std::exchange(first, false));
   if (json) std::printf("\n]\n");
   return 0;

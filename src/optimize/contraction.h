@@ -18,8 +18,8 @@ std::optional<Product> find_product(const Sketch& sketch);
 
 // The side that is read in windows, with gaps or behind a gate is staged for a stretch of outputs:
 // what is summed on one side, positions of outputs on the other, these as one axis where they can
-// be. What is left is a plain product. Of two such sides the first or second (`which`) is staged, one
-// with windows or a gate before one with gaps. False: there is none, or it does not fit.
+// be. What is left is a plain product. Of two such sides the first or second (`which`) is staged,
+// one with windows or a gate before one with gaps. False: there is none, or it does not fit.
 bool gather(Sketch& sketch, int which);
 
 // Register tile, blocks and packed operands of a product with reuse on two output axes. What the

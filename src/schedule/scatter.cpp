@@ -283,8 +283,8 @@ class Writes {
 
 namespace {
 
-// Where condition holds, j lies before i + reach (1), or i before j + reach (-1); 0: it says something
-// else.
+// Where condition holds, j lies before i + reach (1), or i before j + reach (-1); 0: it says
+// something else.
 int direction(UOp condition, UOp i, UOp j, int64_t reach) {
   const bool negated = condition->is(Op::Xor) && condition->src(1)->is_const(1);
   const UOp less = negated ? condition->src(0) : condition;
@@ -322,11 +322,15 @@ InOrder run_along(UOp body) {
   const UOp rounds = range(range_slot(i), simplify(n - one), Role::Ordered);
   auto at = [&](UOp from_start) { return step > 0 ? from_start : n - one - from_start; };
   auto element = [&](UOp from_start) {
-    const std::pair<UOp, UOp> map[] = {{j, at(from_start)}};
+    const std::pair<UOp, UOp> map[] = {
+        {j, at(from_start)}
+    };
     return substitute(value, map);
   };
   auto result = [&](UOp from_start) {
-    const std::pair<UOp, UOp> map[] = {{i, at(from_start)}};
+    const std::pair<UOp, UOp> map[] = {
+        {i, at(from_start)}
+    };
     return make(Op::Index, place->dtype, {place->src(0), substitute(place->src(1), map)});
   };
   std::vector<UOp> others, loops;

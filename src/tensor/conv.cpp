@@ -63,7 +63,11 @@ struct Steps {
   }
   static Steps from(std::span<const int64_t> all) {
     const auto half = all.begin() + 1 + static_cast<long>(all.size() / 2);
-    return {{all.begin() + 1, half}, {half, all.end()}, all[0]};
+    return {
+        {all.begin() + 1, half     },
+        {half,            all.end()},
+        all[0]
+    };
   }
 };
 
@@ -159,7 +163,9 @@ struct Phases {
 };
 std::vector<Phases> phases_of(int64_t kernel, int64_t stride) {
   const int64_t most = ceil_div(kernel, stride), full = kernel - (most - 1) * stride;
-  std::vector<Phases> out = {{0, full, most}};
+  std::vector<Phases> out = {
+      {0, full, most}
+  };
   if (full < stride && most > 1) out.push_back({full, stride - full, most - 1});
   return out;
 }
@@ -182,7 +188,10 @@ class Spread {
     Tensor y = outputs({});
     const auto rank = static_cast<size_t>(steps_.spatial());
     std::vector<Dim> dims = dims_of(y), merged = {dims[0], dims[1]};
-    std::vector<prim::Extent> covered = {{0, dims[0]}, {0, dims[1]}};
+    std::vector<prim::Extent> covered = {
+        {0, dims[0]},
+        {0, dims[1]}
+    };
     Numbers order = {0, 1};
     for (size_t i = 0; i < rank; ++i) {
       const int64_t at = static_cast<int64_t>(i), reach = steps_.dilation[i] * (kernel_[i] - 1) + 1;

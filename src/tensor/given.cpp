@@ -243,13 +243,17 @@ Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> ope
   for (const Tensor& t : operands) src.push_back(node_of(t));
   std::vector<int64_t> list = {static_cast<int64_t>(which)};
   list.insert(list.end(), numbers.begin(), numbers.end());
-  return make_value(tensor_graph::make(Op::Given, value.dtype(), src, Arg::of(intern_arg(list))), value);
+  return make_value(tensor_graph::make(Op::Given, value.dtype(), src, Arg::of(intern_arg(list))),
+                    value);
 }
 
 Ref given_derivative(UOp node, const Ref& g, uint32_t i) {
   const UnrealizedScope as_made;
   const uint8_t device = node->device ? node->device : kDefaultDevice;
-  Step step{make_value(Ref(node), device), {}, make_value(g, device), i - 1,
+  Step step{make_value(Ref(node), device),
+            {},
+            make_value(g, device),
+            i - 1,
             std::span(node->ints()).subspan(1)};
   for (uint32_t s = 1; s < node->nsrc; ++s) step.x.push_back(make_value(Ref(node->src(s)), device));
   return node_of(rows[node->ints(0)](step));

@@ -1,6 +1,6 @@
-// Running folds: every element folds those up to its own place, which a kernel does as it goes along
-// the axis. A long axis without others beside it is cut into blocks: a running fold within each, then
-// of the blocks' totals, then both joined.
+// Running folds: every element folds those up to its own place, which a kernel does as it goes
+// along the axis. A long axis without others beside it is cut into blocks: a running fold within
+// each, then of the blocks' totals, then both joined.
 #include <algorithm>
 #include <limits>
 
@@ -66,8 +66,8 @@ Ref scan(Op op, const Ref& x, const Ref& identity) {
   Ref even = extended(x, 0, count * kBlock - n, identity);
   even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
   const Ref inner = prim::contiguous(run_along(op, even, identity));
-  const Ref totals = prim::reshape(last_axis_cut(inner, kBlock - 1, kBlock),
-                                   with_last(x->shape->dims, {count}));
+  const Ref totals =
+      prim::reshape(last_axis_cut(inner, kBlock - 1, kBlock), with_last(x->shape->dims, {count}));
   // Behind an identity, the scanned totals are what lies before each block.
   const Ref shifted = extended(last_axis_cut(totals, 0, count - 1), 1, 0, identity);
   const Ref before = scan(op, prim::contiguous(shifted), identity);

@@ -80,11 +80,13 @@ Tensor sorted_by_digit(const Tensor& x, int64_t shift) {
   const Tensor all = stored(counts.transpose(-1, -2).flatten(-2));
   const Tensor before = stored(all.cumsum(-1, DType::i32) - all);
   const Tensor block = iota_tensor(blocks, DType::i32, device).unsqueeze(-1);
-  const Tensor begin = gather_at(before, last - 1, (digit.to(DType::i32) * blocks + block).flatten(-2));
+  const Tensor begin =
+      gather_at(before, last - 1, (digit.to(DType::i32) * blocks + block).flatten(-2));
   const Tensor to = stored(begin + count_before(digit).flatten(-2));
   const Tensor flat = x.flatten(-2);
   const Tensor hit = matches(as_positions(to, Dim(flat.size(-1))), Dim(flat.size(-1)));
-  const Tensor moved = where_tensor(hit, flat.unsqueeze(-2), flat.zeros_like().narrow(-1, 0, 1).unsqueeze(-2));
+  const Tensor moved =
+      where_tensor(hit, flat.unsqueeze(-2), flat.zeros_like().narrow(-1, 0, 1).unsqueeze(-2));
   return stored(reduce_tensor(Op::Add, moved, {&last, 1}, false).reshape(x.shape()));
 }
 
@@ -157,7 +159,9 @@ Tensor smallest_positions(const Tensor& key, int64_t k) {
 }
 
 // Positions along the last axis that sort the i32 keys.
-Tensor sorted_positions(const Tensor& key) { return position_in(sorted_packed(with_positions(key))); }
+Tensor sorted_positions(const Tensor& key) {
+  return position_in(sorted_packed(with_positions(key)));
+}
 
 // The first k of the positions that sort the last axis.
 Tensor argsort_last(const Tensor& t, bool descending, int64_t k) {
