@@ -71,6 +71,7 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
 
 bool Choices::better_staged(UOp n, const Entry& e, const Staging& s, bool stored) const {
   if (!may_be_staged(n, s, costs_, target_of(n))) return false;
+  if (n->is(Op::Contiguous) && adds_fold(n->src(0))) return false;
   double evals = 0;
   for (const Request& r : e.requests) evals += evaluations(r);
   const bool better = stored ? better_staged_than_stored(n, s, evals, draft_, costs_, target_of(n))
