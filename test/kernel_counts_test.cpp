@@ -47,6 +47,15 @@ TEST_SUITE("kernel counts") {
     check_counts("sums of rows", {a.sum(1), (far * b).sum(1)}, {1, 5 * n, 4 * 2.1 * n});
   }
 
+  TEST_CASE("an expression that is used again at the same place counts once") {
+    Tensor a = input({512, 512}), x = a;
+    for (int i = 0; i < 14; ++i) x = x * x + x;  // 2^14 uses of `a` if each path counted
+    const double n = 512 * 512;
+    check_counts("squares", {x}, {1, 28 * n, 4 * 2.1 * n});
+    Tensor wide = empty({512, 512}, {.dtype = DType::f64, .device = "NULL"}).realize();
+    check_counts("acosh", {wide.acosh()}, {1, 1000 * n, 8 * 2.1 * n});
+  }
+
   TEST_CASE("epilogues join the reduce before them") {
     Tensor x = input({256, 512}), w = input({512, 384}), b = input({384});
     check_counts("matmul+bias+relu", {(matmul(x, w) + b).relu()},

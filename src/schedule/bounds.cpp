@@ -1,5 +1,6 @@
 // Where an expression fused without end would outgrow the target.
 #include <algorithm>
+#include <utility>
 
 #include "ir/freedoms.h"
 #include "schedule/ranges.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr int kCurveOps = 16;  // that an exp and the like become, in the mean
 
 struct Load {
-  int size = 0;                 // ops when everything below is fused (shared parts counted again)
+  int size = 0;  // ops when everything below is fused; shared parts may be counted again
   std::span<const uint32_t> leaves;  // distinct buffers read, by node id, sorted
 };
 
@@ -54,6 +55,7 @@ class Bounder {
         counts_(load_.size()),
         continued_(load_.size()),
         narrowed_(load_.size()),
+        seen_(load_.size()),
         bounds_{std::vector<bool>(load_.size()), std::vector<bool>(load_.size()),
                 std::vector<uint64_t>(load_.size()), std::vector<bool>(load_.size()),
                 std::vector<std::span<const uint32_t>>(load_.size()),
@@ -90,6 +92,8 @@ class Bounder {
   std::vector<int64_t> counts_;     // elements
   std::vector<bool> continued_;     // by another reduce
   std::vector<UOp> narrowed_;       // the last cast or cut that all who use a reduce see it through
+  std::vector<uint32_t> seen_;      // by node id: the last walk that was there
+  uint32_t walk_ = 0;
   Bounds bounds_;
   bool grown_ = false;
   std::vector<uint32_t> union_;     // of joined, kept warm
@@ -140,14 +144,16 @@ class Bounder {
       bounds_.size[n->id] = mine.size;
       return;
     }
-    mine = total(n);
     const Target& target = targets_[n->device];
+    mine = total(n);
+    if (mine.size > target.max_ops) mine.size = distinct_ops(n);
     // One argument is kept for the output.
     const auto most = static_cast<size_t>(std::max(2, target.max_buffers - 1));
     // Store the heaviest sources until the rest fits.
     while (mine.size > target.max_ops || mine.leaves.size() > most) {
       if (!force_heaviest_source(n)) break;
       mine = total(n);
+      if (mine.size > target.max_ops) mine.size = distinct_ops(n);
     }
     bounds_.reads[n->id] = mine.leaves;
     bounds_.size[n->id] = mine.size;
@@ -185,6 +191,28 @@ class Bounder {
       sum.leaves = joined(sum.leaves, load_[s->id].leaves);
     }
     return sum;
+  }
+
+  // The size with every part counted once that is evaluated at the same position, however many use
+  // it. A walk over all of them, so it is left to what seems too large.
+  int distinct_ops(UOp n) {
+    ++walk_;
+    int size = 0;
+    std::vector<Node*> stack{n.get()};
+    while (!stack.empty()) {
+      Node* at = stack.back();
+      stack.pop_back();
+      const bool same_place = at == n.get() || (has(at->op, Alu) && !bounds_.stored[at->id] &&
+                                                !bounds_.forced[at->id]);
+      if (!same_place) {
+        size = std::min(kEndless, size + load_[at->id].size);
+        continue;
+      }
+      size += has(at->op, Curve) ? kCurveOps : 1;
+      for (Node* s : at->src())
+        if (std::exchange(seen_[s->id], walk_) != walk_) stack.push_back(s);
+    }
+    return size;
   }
 
   // Most unions are one of the two: a new list is the exception.
