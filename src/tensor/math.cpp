@@ -36,6 +36,12 @@ Tensor composed(const Tensor& t, bool twice_as_wide, Tensor (*f)(const Tensor&),
   return composed(t, twice_as_wide, [=](const Tensor& x) { return given(which, f(x), {x}); });
 }
 
+// The same of f32 in f64, of f64 by another way.
+Tensor doubled(const Tensor& t, Tensor (*narrow)(const Tensor&), Tensor (*wide)(const Tensor&),
+               Given which) {
+  return composed(t, true, t.dtype() == DType::f64 ? wide : narrow, which);
+}
+
 template <class F>
 Tensor composed(const Operand& a, const Operand& b, bool twice_as_wide, F f) {
   Operand both[] = {a, b};
@@ -64,6 +70,19 @@ Tensor atan_wide(const Tensor& x) {
   return sign_of(x) * (start + (r + r * (z * p / q)));
 }
 
+Tensor atan2_wide(const Tensor& y, const Tensor& x) {
+  Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
+  Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);
+  Tensor base = atan_wide(slope);
+  Tensor turn =
+      mote::where(y.signbit(), x.full_like(-std::numbers::pi), x.full_like(std::numbers::pi));
+  Tensor out = base + mote::where(x.signbit() & !none, turn, 0);
+  // Both infinite: the diagonals. Both zero: 0 or pi, signed by y.
+  Tensor quarter = mote::where(x < 0, turn * 0.75, turn * 0.25);
+  Tensor zero = mote::where(x.signbit(), turn, y);
+  return mote::where(none, mote::where(x.isinf(), quarter, zero), out);
+}
+
 Tensor asin_wide(const Tensor& x) { return atan_wide(x / ((1 - x) * (1 + x)).sqrt()); }
 Tensor acos_wide(const Tensor& x) { return 2 * atan_wide(((1 - x) / (1 + x)).sqrt()); }
 
@@ -84,10 +103,13 @@ Tensor rounded_up(const Tensor& x) {
   return mote::where(t < x, t + 1, t);
 }
 
-Tensor to_even(const Tensor& x) {
-  Tensor t = truncated(x), part = (x - t).abs(), odd = (t - 2 * truncated(t * 0.5)).ne(0);
-  Tensor up = (part > 0.5) | (part.eq(0.5) & odd);
-  return mote::where(up, t + sign_of(x), t);
+// From 2^mantissa on there are only integers; below it, adding that leaves no place for others.
+Tensor to_even(const Tensor& t) {
+  Tensor x = t.detach().to(accumulator(t.dtype())), size = magnitude(x);
+  const double integers = x.dtype() == DType::f64 ? 0x1p52 : 0x1p23;
+  Tensor whole = (size + integers) - integers;
+  Tensor out = mote::where(size < integers, mote::where(x.signbit(), -whole, whole), x);
+  return make_value(prim::flat_in(node_of(t), node_of(out.to(t.dtype()))), t);
 }
 
 // a - b * trunc(a / b), exact while the quotient is. A zero has the sign of a.
@@ -156,13 +178,13 @@ MOTE_RESULT(log1p, composed(*this, false, log1p_wide, Given::Log1p))
 MOTE_RESULT(tan, composed(*this, false, tan_wide, Given::Tan))
 MOTE_RESULT(sinh, composed(*this, false, sinh_wide, Given::Sinh))
 MOTE_RESULT(cosh, composed(*this, false, cosh_wide, Given::Cosh))
-MOTE_RESULT(asinh, composed(*this, true, asinh_wide, Given::Asinh))
-MOTE_RESULT(acosh, composed(*this, true, acosh_wide, Given::Acosh))
-MOTE_RESULT(atanh, composed(*this, true, atanh_wide, Given::Atanh))
-MOTE_RESULT(atan, composed(*this, true, atan_wide, Given::Atan))
-MOTE_RESULT(asin, composed(*this, true, asin_wide, Given::Asin))
-MOTE_RESULT(acos, composed(*this, true, acos_wide, Given::Acos))
-MOTE_RESULT(erfc, composed(*this, true, erfc_wide, Given::Erfc))
+MOTE_RESULT(asinh, doubled(*this, asinh_narrow, asinh_wide, Given::Asinh))
+MOTE_RESULT(acosh, doubled(*this, acosh_narrow, acosh_wide, Given::Acosh))
+MOTE_RESULT(atanh, doubled(*this, atanh_narrow, atanh_wide, Given::Atanh))
+MOTE_RESULT(atan, doubled(*this, atan_narrow, atan_wide, Given::Atan))
+MOTE_RESULT(asin, doubled(*this, asin_narrow, asin_wide, Given::Asin))
+MOTE_RESULT(acos, doubled(*this, acos_narrow, acos_wide, Given::Acos))
+MOTE_RESULT(erfc, doubled(*this, erfc_narrow, erfc_wide, Given::Erfc))
 #undef MOTE_RESULT
 // clang-format on
 
@@ -260,7 +282,7 @@ Tensor Tensor::nan_to_num(double nan, Loc w) const {
 Tensor Tensor::log10(Loc w) const {
   Call call("log10", w);
   if (Recast as{call}) return as(*this).log10(w);
-  return composed(*this, dtype() == DType::f32, log10_wide, Given::Log10);
+  return doubled(*this, log10_narrow, log10_wide, Given::Log10);
 }
 Tensor Tensor::sinc(Loc w) const {
   Call call("sinc", w);
@@ -276,19 +298,15 @@ Tensor atan2(Operand a, Operand b, Loc w) {
     Tensor y, x;
     return atan2(as(a, y), as(b, x), w);
   }
-  return composed(a, b, true, [](const Tensor& y, const Tensor& x) {
-    Tensor none = (x.eq(0) & y.eq(0)) | (x.isinf() & y.isinf());
-    Tensor slope = mote::where(none, 0, y) / mote::where(none, 1, x);
-    Tensor base = atan_wide(slope);
-    Tensor turn =
-        mote::where(y.signbit(), x.full_like(-std::numbers::pi), x.full_like(std::numbers::pi));
-    Tensor out = base + mote::where(x.signbit() & !none, turn, 0);
-    // Both infinite: the diagonals. Both zero: 0 or pi, signed by y.
-    Tensor quarter = mote::where(x < 0, turn * 0.75, turn * 0.25);
-    Tensor zero = mote::where(x.signbit(), turn, y);
-    Tensor angle = mote::where(none, mote::where(x.isinf(), quarter, zero), out);
-    return given(Given::Atan2, angle, {fitted(y, angle), fitted(x, angle)});
-  });
+  auto of_points = [](Tensor (*angle_of)(const Tensor&, const Tensor&)) {
+    return [=](const Tensor& y, const Tensor& x) {
+      Tensor angle = angle_of(y, x);
+      return given(Given::Atan2, angle, {fitted(y, angle), fitted(x, angle)});
+    };
+  };
+  Operand both[] = {a, b};
+  const bool wide = result_dtype(both) == DType::f64;
+  return composed(a, b, true, of_points(wide ? atan2_wide : atan2_narrow));
 }
 
 Tensor hypot(Operand a, Operand b, Loc w) {

@@ -16,6 +16,24 @@ Tensor polynomial(const Tensor& x, std::span<const double> coefficients) {
 
 namespace {
 
+// By the bits of an f64. An integer, |x| < 2^51: adding 1.5 * 2^52 leaves it in the low bits.
+Tensor nearest(const Tensor& x) { return ((x + 0x1.8p52) - 0x1.8p52).detach(); }
+
+// n an integer, -1023 <= n <= 1024; of these two 0 and infinity.
+Tensor power_of_two(const Tensor& n) {
+  return ((n + (0x1.8p52 + 1023)).bitcast(DType::i64) << 52).bitcast(DType::f64);
+}
+
+// A normal x > 0 = fraction * 2^exponent, sqrt(1/2) <= fraction < sqrt(2).
+struct BinaryParts {
+  Tensor exponent, fraction;
+};
+BinaryParts binary_parts(const Tensor& x) {
+  constexpr int64_t kRootOfHalf = 0x3fe6a09e667f3bcd;
+  Tensor bits = x.bitcast(DType::i64), n = (bits - kRootOfHalf) >> 52;
+  return {n.to(DType::i32).to(DType::f64), (bits - (n << 52)).bitcast(DType::f64)};
+}
+
 // The exact sum or product of two numbers is high + low.
 struct Sum {
   Tensor high, low;
@@ -66,7 +84,7 @@ struct Power {
   Sum value;
 };
 Power power_of_e(const Sum& x) {
-  Tensor n = (x.high * std::numbers::log2e).round().detach();
+  Tensor n = nearest(x.high * std::numbers::log2e);
   Tensor high = x.high - n * kLn2High, low = n * kLn2Low - x.low;
   Tensor rest = high - low, lost = (high - rest) - low;
   static const auto& series = *new std::vector(inverse_factorials(14, 2));
@@ -79,17 +97,17 @@ Power power_of_e(const Sum& x) {
 
 // (e^a + sign * e^-a) / 2, a >= 0. The last factor 2 is the one that may overflow.
 Tensor half_sum(const Tensor& a, double sign) {
-  Tensor top = where(a.full_like(720) < a, 720, a);
+  Tensor top = where(a.full_like(711) < a, 711, a);
   Power e = power_of_e({top, top.zeros_like()});
-  Tensor other = (e.n * -2).exp2() / e.value.high * sign;
-  return (e.value.high + (e.value.low + other)) * (e.n - 2).exp2() * 2;
+  Tensor seen = where(e.n < 100, e.n, 100);  // beyond, the other power is lost in rounding
+  Tensor other = power_of_two(seen * -2) / e.value.high * sign;
+  return (e.value.high + (e.value.low + other)) * power_of_two(e.n - 2) * 2;
 }
 
-// log(u.high + u.low) for u > 0: k log(2) + log(1 + f), the latter by s = f / (2 + f).
+// log(u.high + u.low) of a normal u > 0: k log(2) + log(1 + f), the latter by s = f / (2 + f).
 Sum logarithm(const Sum& u) {
-  Tensor k = u.high.log2().round().detach(), half = (k * 0.5).trunc();
-  auto scaled = [&](const Tensor& x) { return x * (-half).exp2() * (half - k).exp2(); };
-  Tensor m = scaled(u.high), f = m - 1, s = f / (f + 2), z = s * s;
+  auto [k, m] = binary_parts(u.high);
+  Tensor f = m - 1, s = f / (f + 2), z = s * s;
   static const auto& series = *new std::vector([] {
     std::vector<double> out;
     for (int n = 25; n >= 3; n -= 2) out.push_back(2.0 / n);
@@ -97,7 +115,7 @@ Sum logarithm(const Sum& u) {
   }());
   Sum square = product_of(f, f * 0.5);
   Tensor bend = s * (square.high + z * polynomial(z, series));
-  Tensor small = bend + (k * kLn2Low + scaled(u.low) / m);
+  Tensor small = bend + (k * kLn2Low + u.low / u.high);
   Sum line = sum_of(k * kLn2High, f), all = sum_of(line.high, -square.high);
   return {all.high, all.low + ((line.low - square.low) + small)};
 }
@@ -226,7 +244,7 @@ Tensor tan_wide(const Tensor& x) {
   Tensor quotient = x.sin() / x.cos();
   if (x.dtype() != DType::f64) return quotient;
   Tensor near = magnitude(x) <= 0x1p20, a = where(near, x, 0);
-  Tensor n = (a * (2 / std::numbers::pi)).round().detach(), half = n * 0.5;
+  Tensor n = nearest(a * (2 / std::numbers::pi)), half = n * 0.5;
   Sum first = sum_of(a - n * 0x1.921fb544p0, n * -0x1.0b4611a6p-34);
   Sum rest = sum_of(first.high, first.low - n * 0x1.3198a2e037073p-69);
   return where(near, tangent(rest, half.trunc().ne(half)), quotient);
@@ -247,11 +265,10 @@ Tensor log1p_wide(const Tensor& x) {
 }
 
 Tensor log10_wide(const Tensor& x) {
-  if (x.dtype() != DType::f64) return x.log() * std::numbers::log10e;
-  Tensor usual = (x > 0) & x.isfinite(), v = where(usual, x, 1);
+  Tensor usual = (x >= 0x1p-1022) & x.isfinite(), v = where(usual, x, 1);
   Sum l = logarithm({v, v.zeros_like()}), p = product_of(l.high, x.full_like(0x1.bcb7b1526e50ep-2));
   Tensor low = l.low * 0x1.bcb7b1526e50ep-2 + l.high * 0x1.95355baaafad3p-57;
-  return where(usual, p.high + (p.low + low), x.log());
+  return where(usual, p.high + (p.low + low), x.log() * std::numbers::log10e);
 }
 
 // log(a + sqrt(a * a + 1)) = log1p(a + a * a / (1 + sqrt(a * a + 1))).
@@ -296,8 +313,8 @@ Tensor erfc_wide(const Tensor& x) {
   Sum q = quotient_of(erfc_fit(t, t * down.low / down.high), down);
   Sum p = product_of(e.value.high, q.high);
   Tensor y = p.high + (p.low + (e.value.low * q.high + e.value.high * q.low));
-  Tensor half = (e.n * 0.5).trunc();
-  y = y * half.exp2() * (e.n - half).exp2();
+  Tensor half = nearest(e.n * 0.5);
+  y = y * power_of_two(half) * power_of_two(e.n - half);
   return where(near, 1 - where(near, x, 0).erf(), where(x > kEnd, 0, y));
 }
 

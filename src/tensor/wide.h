@@ -21,4 +21,15 @@ Tensor acosh_wide(const Tensor& x);
 Tensor atanh_wide(const Tensor& x);
 Tensor erfc_wide(const Tensor& x);
 
+// Of f64 tensors that hold numbers of f32, with results to be rounded to f32.
+Tensor log10_narrow(const Tensor& x);
+Tensor asin_narrow(const Tensor& x);
+Tensor acos_narrow(const Tensor& x);
+Tensor atan_narrow(const Tensor& x);
+Tensor atan2_narrow(const Tensor& y, const Tensor& x);
+Tensor asinh_narrow(const Tensor& x);
+Tensor acosh_narrow(const Tensor& x);
+Tensor atanh_narrow(const Tensor& x);
+Tensor erfc_narrow(const Tensor& x);
+
 }  // namespace mote
