@@ -17,7 +17,7 @@ UOp continued(UOp reduce) {
 
 namespace {
 
-constexpr int kCurveOps = 16;  // that an exp and the like become, in the mean
+constexpr int kCurveOps = 32;  // that an exp and the like become, sines even more
 
 struct Load {
   int size = 0;  // ops when everything below is fused; shared parts may be counted again
