@@ -141,6 +141,8 @@ UOp write_in_order(UOp plan, const Targets& targets);
 UOp merge_siblings(UOp plan, const Targets& targets);
 // Those that end the lives of temporaries come early.
 UOp arrange(UOp plan, const Targets& targets);
+// Loops that read from one place after another become kernels that read straight, one for each.
+UOp cut_to_pieces(UOp plan, const Targets& targets);
 // Where more threads need it and it costs little, a sum becomes a kernel of partial sums and one
 // that folds them.
 UOp partial_sums(UOp plan, const Targets& targets);
