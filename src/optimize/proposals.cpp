@@ -51,7 +51,7 @@ class Chooser : Sketch {
     bool shares;  // it looks at how many threads there are
     bool (Chooser::*propose)(int n);
   };
-  static const Proposal kProposals[6];
+  static const Proposal kProposals[7];
 
   // All that is proposed, the cheapest first; unless `all` are wanted, no more than until one is near
   // what the machine can do. What is chosen does not depend on threads, for sums may not.
@@ -135,6 +135,10 @@ class Chooser : Sketch {
     return sweep_rows();
   }
   bool digits(int) { return split_digits() && tile(0); }
+  bool rows(int) {
+    choose_lanes();
+    return reduces.empty() && own_lanes().empty() && share_places();
+  }
   bool tile(int) {
     order_reduces(*this, false);
     choose_lanes();
@@ -229,6 +233,16 @@ class Chooser : Sketch {
         if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
             split(range_slot(r), base, Role::Loop) >= 0)
           return true;
+    }
+    return false;
+  }
+
+  // Without lanes: what does not depend on an outer loop, as the places of an index, is computed
+  // once for several rows.
+  bool share_places() {
+    for (size_t i = outputs.size(); i-- > 1;) {
+      const int64_t rows = largest_factor(size(outputs[i - 1]), {8, 4, 6, 5, 7, 3, 2});
+      if (rows > 1) return act({Action::Split, range_slot(outputs[i - 1]), rows, Role::Upcast});
     }
     return false;
   }
@@ -579,12 +593,13 @@ class Chooser : Sketch {
   }
 };
 
-const Chooser::Proposal Chooser::kProposals[6] = {
+const Chooser::Proposal Chooser::kProposals[7] = {
     {"contraction",  7, true,  &Chooser::contraction },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
     {"digits",       1, false, &Chooser::digits      },
+    {"rows",         1, false, &Chooser::rows        },
     {"tile",         1, false, &Chooser::tile        },
 };
 
