@@ -31,6 +31,17 @@ Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
   return weight.reshape(shape).to(x.dtype());
 }
 
+// Whether the nearest of each position, in f32, is that of so many equal ones in a row.
+bool repeats(const Axis& a, double scale) {
+  const int64_t times = a.to / a.from;
+  if (a.to % a.from) return false;
+  for (int64_t i = 0; i < a.to; ++i)
+    if (std::floor(static_cast<float>(i) * static_cast<float>(scale)) !=
+        static_cast<float>(i / times))
+      return false;
+  return true;
+}
+
 // In f32, as PyTorch computes it: which element is the nearest depends on the rounding. With
 // two spatial axes the ratio of the sizes is the factor where it is 1 or 2.
 Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
@@ -40,6 +51,7 @@ Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
     if (a.to == a.from) return x;
     if (a.to == 2 * a.from) scale = 0.5;
   }
+  if (repeats(a, scale)) return x.repeat_interleave(a.to / a.from, a.axis);
   return read(x, a, (output_positions(a, x, DType::f32) * scale).floor());
 }
 
