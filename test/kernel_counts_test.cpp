@@ -56,6 +56,15 @@ TEST_SUITE("kernel counts") {
     check_counts("acosh", {wide.acosh()}, {1, 1000 * n, 8 * 2.1 * n});
   }
 
+  TEST_CASE("nearest by a whole factor reads no index") {
+    Tensor x = input({4, 8, 32, 32});
+    InterpolateOptions options;
+    options.size = {96, 64};
+    options.mode = "nearest";
+    const double n = 4 * 8 * 96 * 64;
+    check_counts("x3, x2", {x.interpolate(options)}, {1, n, 4 * 1.2 * n});
+  }
+
   TEST_CASE("epilogues join the reduce before them") {
     Tensor x = input({256, 512}), w = input({512, 384}), b = input({384});
     check_counts("matmul+bias+relu", {(matmul(x, w) + b).relu()},

@@ -18,18 +18,37 @@ struct Case {
 
 // x is (6, 100, 200).
 const Case cases[] = {
-    {"roll",        2, [](const Tensor& x) { return x.roll({33}, {2}); }                           },
-    {"roll twice",  4, [](const Tensor& x) { return x.roll({-7, 190}, {1, 2}); }                   },
-    {"reflect",     9, [](const Tensor& x) { return x.pad({3, 2, 5, 1}, "reflect"); }              },
-    {"replicate",   9, [](const Tensor& x) { return x.pad({2, 2, 2, 2}, "replicate"); }            },
-    {"circular",    9, [](const Tensor& x) { return x.pad({2, 3, 1, 4}, "circular"); }             },
-    {"three",       3, [](const Tensor& x) { return cat({x, x * 2, x.flip({2})}, 2); }             },
-    {"two",         1, [](const Tensor& x) { return cat({x, x * 2}, 2); }                          },
-    {"short rows",  1, [](const Tensor& x) {
+    {"roll",         2, [](const Tensor& x) { return x.roll({33}, {2}); }          },
+    {"roll twice",   4,
+     [](const Tensor& x) {
+       return x.roll({-7, 190}, {1, 2});
+     }                                                                             },
+    {"reflect",      9,
+     [](const Tensor& x) {
+       return x.pad({3, 2, 5, 1}, "reflect");
+     }                                                                             },
+    {"replicate",    9,
+     [](const Tensor& x) {
+       return x.pad({2, 2, 2, 2}, "replicate");
+     }                                                                             },
+    {"circular",     9,
+     [](const Tensor& x) {
+       return x.pad({2, 3, 1, 4}, "circular");
+     }                                                                             },
+    {"three",        3,
+     [](const Tensor& x) {
+       return cat({x, x * 2, x.flip({2})}, 2);
+     }                                                                             },
+    {"two",          1,
+     [](const Tensor& x) {
+       return cat({x, x * 2}, 2);
+     }                                                                             },
+    {"short rows",   1,
+     [](const Tensor& x) {
        Tensor y = x.reshape({-1, 2});
        return cat({y, y * 2, y + 1}, 1);
-     }                                                                                             },
-    {"then a curve", 2, [](const Tensor& x) { return x.roll({33}, {2}).exp() + x; }                },
+     }                                                                             },
+    {"then a curve", 2, [](const Tensor& x) { return x.roll({33}, {2}).exp() + x; }},
 };
 
 Tensor input(const char* device) {

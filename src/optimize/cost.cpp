@@ -361,9 +361,11 @@ class Model {
         room[moving++] = {std::fabs(static_cast<double>(a.step[s])), extent_[s]};
     });
     // Places along an axis stay within a step of the axis around it.
-    for (int64_t step : a.step)
-      if (step != kUneven && std::abs(step) > a.bytes)
-        scattered = std::min(scattered, std::max(1.0, std::fabs(static_cast<double>(step)) / kLine));
+    for_slots(a.moved, [&](int s) {
+      if (a.step[s] != kUneven && std::abs(a.step[s]) > a.bytes)
+        scattered = std::min(scattered,
+                             std::max(1.0, static_cast<double>(std::abs(a.step[s])) / kLine));
+    });
     const std::span steps = std::span(room).first(moving);
     std::ranges::sort(steps);
     double length = static_cast<double>(a.bytes), pieces = 1, unit = 0, count = 1;

@@ -11,7 +11,7 @@ static constexpr PassFor<Targets> passes[] = {
     {"write in order", write_in_order, "before others add to kernels of one fold"},
     {"merge siblings", merge_siblings, "kernels are as tensors gave them: equal loops meet"},
     {"arrange", arrange, "merging has decided which kernels there are"},
-    {"cut to pieces", cut_to_pieces, "kernels are whole: what reads the same memory has been merged"},
+    {"cut to pieces", cut_to_pieces, "what reads the same memory has been merged"},
     {"partial sums", partial_sums, "parts and their sum stay neighbours"},
 };
 

@@ -16,16 +16,16 @@ constexpr double kLarge = 1e16;
 
 // Minimax fits in relative error, highest power first.
 constexpr double kAtan[] = {  // atan(t) / t in t^2, t <= 1
-    -0x1.670670a3854dcp-11, 0x1.3de898e732893p-8,  -0x1.07f8f6274113cp-6, 0x1.183e89716df85p-5,
-    -0x1.bca75dceeace7p-5,  0x1.28c8d15163e2cp-4,  -0x1.6fd49dbc7d09cp-4, 0x1.c6610fdc74035p-4,
-    -0x1.24893261e571ep-3,  0x1.9999238d8f7e6p-3,  -0x1.5555542695f25p-2, 0x1.ffffffff7ec3ep-1};
+    -0x1.670670a3854dcp-11, 0x1.3de898e732893p-8, -0x1.07f8f6274113cp-6, 0x1.183e89716df85p-5,
+    -0x1.bca75dceeace7p-5,  0x1.28c8d15163e2cp-4, -0x1.6fd49dbc7d09cp-4, 0x1.c6610fdc74035p-4,
+    -0x1.24893261e571ep-3,  0x1.9999238d8f7e6p-3, -0x1.5555542695f25p-2, 0x1.ffffffff7ec3ep-1};
 constexpr double kAsin[] = {  // asin(s) / s in s^2, s <= 1/2
     0x1.1e52946ff9712p-5, 0x1.d96cc43aa9bd4p-8, 0x1.94dfa0d0aac87p-6, 0x1.ed07e41a52f78p-6,
     0x1.6ddf1389c403dp-5, 0x1.33328d4f47fddp-4, 0x1.55555658bc1cdp-3, 0x1.ffffffffdece6p-1};
 constexpr double kErfc[] = {  // (z + 3) e^(z * z) erfc(z) in (z - 3) / (z + 3), 0 <= z <= 10.2
-    -0x1.f2e881ebe70e5p-23, 0x1.4a3f145110154p-15, 0x1.949b4ad677c6fp-14, -0x1.2cb57419b54d8p-12,
+    -0x1.f2e881ebe70e5p-23, 0x1.4a3f145110154p-15, 0x1.949b4ad677c6fp-14,  -0x1.2cb57419b54d8p-12,
     -0x1.1e46ce625be5ap-11, 0x1.8e2413c92972cp-9,  -0x1.3dda18ac8fe85p-10, -0x1.b78bd87ded1dep-6,
-    0x1.e995ed85098bfp-4,   -0x1.3deb1ee9c1454p-2, 0x1.2e32694c16b04p-1,  -0x1.c44c4721342cfp-1,
+    0x1.e995ed85098bfp-4,   -0x1.3deb1ee9c1454p-2, 0x1.2e32694c16b04p-1,   -0x1.c44c4721342cfp-1,
     0x1.12f21ddd9d112p+0};
 
 // The angle of the point (right, up), both >= 0.
@@ -55,9 +55,7 @@ Tensor log_of_sum(const Tensor& x, const Tensor& root) {
 
 }  // namespace
 
-Tensor atan_narrow(const Tensor& x) {
-  return sign_of(x) * steepness(magnitude(x), x.ones_like());
-}
+Tensor atan_narrow(const Tensor& x) { return sign_of(x) * steepness(magnitude(x), x.ones_like()); }
 
 Tensor atan2_narrow(const Tensor& y, const Tensor& x) {
   Tensor angle = steepness(y.abs(), x.abs());
