@@ -1,6 +1,6 @@
 // Running folds: every element folds those up to its own place, which a kernel does as it goes
-// along the axis. A long axis without others beside it is cut into blocks: a running fold within
-// each, then of the blocks' totals, then both joined.
+// along the axis. A long axis without others beside it is cut into blocks: a running fold of their
+// totals, then one within each that begins with what lies before it.
 #include <algorithm>
 #include <limits>
 
@@ -65,16 +65,23 @@ Ref scan(Op op, const Ref& x, const Ref& identity) {
   const Dim count = (n + kAtOnce * kBlock - 1) / (kAtOnce * kBlock) * kAtOnce;
   Ref even = extended(x, 0, count * kBlock - n, identity);
   even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
-  const Ref inner = prim::contiguous(run_along(op, even, identity));
+  const std::vector<Dim> dims = even->shape->dims;
+  const int64_t last = even->shape->rank() - 1;
   const Ref totals =
-      prim::reshape(last_axis_cut(inner, kBlock - 1, kBlock), with_last(x->shape->dims, {count}));
-  // Behind an identity, the scanned totals are what lies before each block.
+      prim::reshape(prim::reduce(op, even, {&last, 1}), with_last(x->shape->dims, {count}));
+  // Behind an identity, the scanned totals are what lies before each block: its first element has it.
   const Ref shifted = extended(last_axis_cut(totals, 0, count - 1), 1, 0, identity);
-  const Ref before = scan(op, prim::contiguous(shifted), identity);
-  const Ref carry = prim::reshape(before, with_last(x->shape->dims, {count, Dim(1)}));
-  const Ref joined = prim::alu(op, {prim::expand(carry, inner->shape->dims), inner});
+  const Ref before = prim::contiguous(scan(op, prim::contiguous(shifted), identity));
+  const Ref carry =
+      prim::expand(prim::reshape(before, with_last(x->shape->dims, {count, Dim(1)})), dims);
+  const Ref zero = prim::constant(DType::index, int64_t{0});
+  std::vector<Dim> along(dims.size(), Dim(1));
+  along.back() = kBlock;
+  const Ref place = prim::reshape(prim::iota(kBlock), along);
+  const Ref first = prim::expand(prim::alu(Op::Eq, {place, zero}), dims);
+  const Ref with = prim::where(first, prim::alu(op, {carry, even}), even);
   const std::vector<Dim> flat = with_last(x->shape->dims, {count * kBlock});
-  return last_axis_cut(prim::reshape(joined, flat), 0, n);
+  return last_axis_cut(prim::reshape(run_along(op, with, identity), flat), 0, n);
 }
 
 Tensor scanned(Op op, const Tensor& t, int64_t dim, const Number& identity) {

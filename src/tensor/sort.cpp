@@ -52,7 +52,7 @@ Tensor network(const Tensor& t) {
 
 // ---- by digits
 
-constexpr int64_t kDigits = 256, kBlock = 1 << 16, kLong = 4096;
+constexpr int64_t kDigits = 256, kBlock = 1 << 16, kLong = 1024;
 
 // (..., n) of digits: how many of the same value lie before each.
 Tensor count_before(const Tensor& digit) {
