@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "test/gpu.h"
+
 using namespace mote;
 
 namespace {
@@ -48,21 +50,27 @@ const Case cases[] = {
     {"product, turned left", [](const Tensor& a, const Tensor& b) { return a.t().matmul(b); },
      {48, 64}, {48, 72}},
     {"product of many tiles", product, {256, 20}, {20, 200}},
-    {"product of halves", product, {130, 70}, {70, 136}, DType::bf16},
+    {"product of bf16", product, {130, 70}, {70, 136}, DType::bf16},
+    {"product of halves", product, {128, 64}, {64, 128}, DType::f16},
+    {"product of halves, odd", product, {130, 70}, {70, 136}, DType::f16},
+    {"product of halves, turned", [](const Tensor& a, const Tensor& b) { return a.matmul(b.t()); },
+     {128, 48}, {136, 48}, DType::f16},
 };
 // clang-format on
 
 }  // namespace
 
 TEST_CASE("blocks: shapes large enough for all that GPUs do agree with the CPU") {
+  std::vector<std::string> devices{"SIMT", "SIMT_SMALL", "SIMT_BROWSER"};
+  if (test::has_cuda()) devices.push_back("CUDA");
   for (const Case& c : cases) {
     const Tensor a = numbers(c.a, c.dtype), b = numbers(c.b, c.dtype);
     const std::vector<float> wanted = c.f(a, b).to(DType::f32).to_vector<float>();
     const float near = c.dtype == DType::f32 ? 1e-4f : 2e-2f;
-    for (const char* device : {"SIMT", "SIMT_SMALL", "SIMT_BROWSER"}) {
-      if (c.dtype != DType::f32 && std::string(device) == "SIMT_BROWSER") continue;
+    for (const std::string& device : devices) {
+      if (c.dtype != DType::f32 && device == "SIMT_BROWSER") continue;
       CAPTURE(std::string(c.name));
-      CAPTURE(std::string(device));
+      CAPTURE(device);
       const std::vector<float> got =
           c.f(a.to(device), b.to(device)).to(DType::f32).to_vector<float>();
       REQUIRE(got.size() == wanted.size());

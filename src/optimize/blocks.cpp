@@ -134,13 +134,16 @@ class Blocks : Sketch {
     return true;
   }
 
+  static Action stage_along(const Operand& o, int along, int fold) {
+    std::vector<int> over = {fold, along};
+    if (o.deep) std::swap(over[0], over[1]);
+    return {Action::Stage, o.memory, 0, Role::Loop, over};
+  }
+
   // The tile of an operand in memory of the block. Its first copied loop's slot, -1: refused.
   int stage_tile(Sketch& s, const Operand& o, int along, int fold) const {
     const int copy = s.next_slot();
-    std::vector<int> over = {fold, along};
-    if (o.deep) std::swap(over[0], over[1]);
-    if (!s.act({Action::Stage, o.memory, 0, Role::Loop, over})) return -1;
-    return copy;
+    return s.act(stage_along(o, along, fold)) ? copy : -1;
   }
 
   // Results of a worker lie as far apart as there are workers, but for pieces of columns.
@@ -201,8 +204,61 @@ class Blocks : Sketch {
     for (size_t row = target->fragments.size(); row-- > 0;)
       for (UOp m : outputs)
         for (UOp n : outputs)
-          if (m != n && multiply_along(m, n, target->fragments[row])) return true;
+          if (m != n && (multiply_blocks(m, n, target->fragments[row]) ||
+                         multiply_along(m, n, target->fragments[row])))
+            return true;
     return false;
+  }
+
+  // Groups of lanes that have several such tiles each, of operands in memory of the block.
+  bool multiply_blocks(UOp m, UOp n, const Fragment& f) {
+    constexpr int64_t down = 2, across = 4, each = 4;  // groups of lanes; tiles of one, both ways
+    const int64_t rows = down * each * f.rows, columns = across * each * f.columns;
+    UOp k = reduces.back();
+    if (f.a_staged || f.b_staged || down * across * f.lanes > target->workers) return false;
+    if (!is_long(m, rows) || !is_long(n, columns) || !is_long(k, f.depth)) return false;
+    const Operand a = operand_of(m, k, n), b = operand_of(n, k, m);
+    if (a.memory < 0 || b.memory < 0 || a.memory == b.memory) return false;
+    Sketch trial = *this;
+    const int i = trial.split(range_slot(m), rows, Role::Loop),
+              j = trial.split(range_slot(n), columns, Role::Loop),
+              r = trial.split(range_slot(k), f.depth, Role::Reduce);
+    if (i < 0 || j < 0 || r < 0) return false;
+    // The slots are those that the actions give out, one after the other.
+    const int row = trial.next_slot(), column = row + 1, lane = row + 4, first = lane + 1, second = first + 2,
+              piece = target->vector_bytes / static_cast<int>(size_of(f.factor));
+    auto stage = [&](const Operand& o, std::vector<int> along) {
+      std::vector<int> fold = {r};
+      if (o.deep) std::swap(fold, along);
+      fold.insert(fold.end(), along.begin(), along.end());
+      return Action{Action::Stage, o.memory, 0, Role::Loop, fold};
+    };
+    std::vector<Action> list{
+        {Action::Split,    i,   f.rows,    Role::Loop                },
+        {Action::Split,    j,   f.columns, Role::Loop                },
+        {Action::Split,    i,   each,      Role::Upcast              },
+        {Action::Split,    j,   each,      Role::Upcast              },
+        {Action::Local,    i                                         },
+        {Action::Local,    j                                         },
+        {Action::Fragment, row, f.lanes,   Role::Loop, {column, r}},
+        stage(a, {i, ~(row + 2), ~row}),
+        stage(b, {j, ~(row + 3), ~column}),
+    };
+    for (const bool is_deep : {a.deep, b.deep}) {
+      const int copy = is_deep == a.deep && list.size() == 9 ? first : second;
+      list.push_back({Action::Pad, copy, piece});
+      list.push_back({Action::Split, copy + 1, piece, Role::Vector});
+      list.push_back({Action::Share, copy, lane});
+      list.push_back({Action::Share, is_deep ? copy : copy + 1, j});
+      list.push_back({Action::Share, copy + 1, i});
+    }
+    if (!trial.act_all(list)) return false;
+    for (const int vector : {second + 2, second + 3}) {
+      if (target->copies) trial.act({Action::Copy, vector});
+      trial.act({Action::Deep, vector, kAhead});
+    }
+    take(trial);
+    return true;
   }
 
   bool multiply_along(UOp m, UOp n, const Fragment& f) {
