@@ -1,8 +1,9 @@
 // The choice of loops for targets with blocks of workers. A product of two operands that are each
-// used along another axis is one of tiles that lanes multiply where the target can, else has its
-// tiles in memory of the block. Of all else the innermost output is
-// shared out to the workers of a block, who also share what they would all compute alike; where
-// there are few outputs they fold together.
+// used along another axis is one of tiles that lanes multiply where the target can, else each
+// worker has a square of results in registers; the operands are in memory of the block. Rows are
+// folded by a block each, columns by lanes that read along them. What is read across rows is turned
+// in memory of the block. Of all else the innermost output, in vectors, is shared out to the
+// workers of a block, who also share what they would all compute alike.
 #include "optimize/blocks.h"
 
 #include <algorithm>
@@ -30,8 +31,8 @@ class Blocks : Sketch {
 
   Tuned run() {
     while (merge_neighbours()) {}
-    if (!multiply_tiles() && !tile_registers() && !tile_product() && !fold_rows() && !fold_columns() &&
-        !fold_together() && !keep_rows() && !turn())
+    if (!multiply_tiles() && !tile_registers() && !tile_product() && !fold_rows() &&
+        !fold_columns() && !fold_together() && !keep_rows() && !turn())
       choose_local();
     choose_grid();
     share_alike();
@@ -225,7 +226,8 @@ class Blocks : Sketch {
               r = trial.split(range_slot(k), f.depth, Role::Reduce);
     if (i < 0 || j < 0 || r < 0) return false;
     // The slots are those that the actions give out, one after the other.
-    const int row = trial.next_slot(), column = row + 1, lane = row + 4, first = lane + 1, second = first + 2,
+    const int row = trial.next_slot(), column = row + 1, lane = row + 4,
+              first = lane + 1, second = first + 2,
               piece = target->vector_bytes / static_cast<int>(size_of(f.factor));
     auto stage = [&](const Operand& o, std::vector<int> along) {
       std::vector<int> fold = {r};
@@ -240,12 +242,12 @@ class Blocks : Sketch {
         {Action::Split,    j,   each,      Role::Upcast              },
         {Action::Local,    i                                         },
         {Action::Local,    j                                         },
-        {Action::Fragment, row, f.lanes,   Role::Loop, {column, r}},
+        {Action::Fragment, row, f.lanes,   Role::Loop, {column, r}   },
         stage(a, {i, ~(row + 2), ~row}),
         stage(b, {j, ~(row + 3), ~column}),
     };
-    for (const bool is_deep : {a.deep, b.deep}) {
-      const int copy = is_deep == a.deep && list.size() == 9 ? first : second;
+    for (const int copy : {first, second}) {
+      const bool is_deep = copy == first ? a.deep : b.deep;
       list.push_back({Action::Pad, copy, piece});
       list.push_back({Action::Split, copy + 1, piece, Role::Vector});
       list.push_back({Action::Share, copy, lane});
@@ -474,7 +476,9 @@ class Blocks : Sketch {
     for (int d = 0; d < kDimensions; ++d) {
       UOp longest;
       for (UOp r : outputs)
-        if (range_slot(r) != kept_ && is_const(r->src(0)) && (!longest || size(r) > size(longest))) longest = r;
+        if (range_slot(r) != kept_ && is_const(r->src(0)) &&
+            (!longest || size(r) > size(longest)))
+          longest = r;
       if (!longest) return;
       const int slot = range_slot(longest);
       if (size(longest) > target->max_blocks && split(slot, target->max_blocks, Role::Loop) < 0)
