@@ -97,14 +97,27 @@ Row stream_row(const char* name, double bytes, Tensor (*f)(const Tensor&),
           {}};
 }
 
+// Memory of numbers of either sign, from 1/2 to 2: how fast products are depends on the factors.
+std::shared_ptr<MemoryBlock> filled(Device& d, int64_t count, DType dtype) {
+  const bool narrow = dtype == DType::bf16;
+  std::vector<uint32_t> words(static_cast<size_t>(count * size_of(dtype) / 4));
+  uint32_t state = 1;
+  for (uint32_t& w : words) {
+    state = state * 1664525 + 1013904223;
+    w = narrow ? 0x3f003f00 | (state & 0x80ff80ff) : 0x3f000000 | (state & 0x80ffffff);
+  }
+  auto memory = MemoryBlock::allocate(d, count * size_of(dtype), "a peer");
+  d.copy_in(memory->address(), words.data(), count * size_of(dtype), {}).wait();
+  return memory;
+}
+
 Row product_row(const char* name, DType dtype) {
   auto peer = [dtype]() -> Run {
     static const Cublas library;
     if (!library.gemm) return {};
     Device& d = device(kDevice);
     std::vector<std::shared_ptr<MemoryBlock>> memory;
-    for (int i = 0; i < 3; ++i)
-      memory.push_back(MemoryBlock::allocate(d, kSide * kSide * size_of(dtype), "a peer"));
+    for (int i = 0; i < 3; ++i) memory.push_back(filled(d, kSide * kSide, dtype));
     return [=] {
       library.multiply(kSide, dtype == DType::bf16, memory[0]->address().handle,
                        memory[1]->address().handle, memory[2]->address().handle);

@@ -104,10 +104,12 @@ bool any_ring(const Facts& f, bool (*breaks)(const Facts&, UOp stage)) {
   return std::ranges::any_of(f.rings, [&](UOp n) { return breaks(f, n); });
 }
 
-// Rounds of a loop that is filled ahead for are numbered, and only one nest has them.
+// Rounds of a loop that is filled ahead for are numbered, and only one nest has them. Sums that
+// wait in memory between rounds make a nest of its own of each.
 bool fills_unknown_rounds(const Facts& f) {
   return any_ring(f, [](const Facts& g, UOp n) {
     if (depth_of(n) == 1) return false;
+    if (!g.accumulated.empty()) return true;
     UOp loop = ring_loop(n);
     if (!loop || !is_const(loop->src(0))) return true;
     int folds = 0, stages = 0;

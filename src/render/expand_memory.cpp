@@ -210,16 +210,17 @@ void Expander::write_copy(UOp u) {
   const TileAccess to = access(u, u->src(0), gate_of(u, 2)),
                    from = access(load, load->src(0), gate_of(load, 1));
   const TileSet all = tiles_.of(u);
-  const bool whole =
-      to.lanes > 1 && is_contiguous(to) && is_contiguous(from) && !from.gate && !to.gate;
+  auto cuts = [&](UOp gate) { return gate && is_vector(tiles_.of(gate)); };
+  const bool whole = to.lanes > 1 && is_contiguous(to) && is_contiguous(from) &&
+                     !cuts(from.gate) && !cuts(to.gate);
   std::vector<std::string> there, here;
   Point at = tiles_.origin();
   do {
+    const Gate gate = gate_value(to, at), filled = gate_value(from, at);
     if (whole) {
-      writer_.copy(place(to, at, {}, there), place(from, at, {}, here), to.lanes, {}, {});
+      writer_.copy(place(to, at, {}, there), place(from, at, {}, here), to.lanes, filled, gate);
       continue;
     }
-    const Gate gate = gate_value(to, at), filled = gate_value(from, at);
     for (int l = 0; l < to.lanes; ++l)
       writer_.copy(place(to, at, l, there), place(from, at, l, here), 1, gate_lane(filled, l),
                    gate_lane(gate, l));

@@ -283,11 +283,11 @@ class PtxWriter : public Writer, PtxText {
   void copy(const Place& to, const Place& from, int lanes, const Gate& filled,
             const Gate& gate) override {
     const int bytes = row(to.dtype).bytes;
-    if (bytes < 4 || written_.contains(places_.at(from.address)))
-      return store(to, load(from, lanes, filled), gate);
     const int at_once = std::max(wide_bytes(to, lanes, gate), bytes) / bytes,
               most = std::max(wide_bytes(from, lanes, filled), bytes) / bytes,
               step = std::min(at_once, most);
+    if (step * bytes < 4 || written_.contains(places_.at(from.address)))
+      return store(to, load(from, lanes, filled), gate);
     for (int l = 0; l < lanes; l += step) {
       std::string size = std::to_string(bytes * step);
       if (filled) size += ", " + define(DType::u32, "selp.b32", size, "0", filled->text).text;

@@ -198,6 +198,17 @@ TEST_CASE("simt: what workers do together is right, and no barrier may be left o
   }
 }
 
+TEST_CASE("simt: nothing is filled ahead where sums wait in memory between rounds") {
+  Arena arena;
+  ArenaScope scope(arena);
+  std::string refused;
+  const char* tiled = "split 0 8 loop; local 3; accumulate 2; order 2 1; stage 2 1; share 4 3";
+  UOp body = apply_all(tiles(), parse_actions(tiled), &refused);
+  REQUIRE_MESSAGE(body, refused);
+  CHECK(!apply_all(body, parse_actions("deep 3 2"), &refused));
+  CHECK(refused == "a stage is filled ahead for rounds that are not known");
+}
+
 TEST_CASE("simt: boxes are awaited, and not too large") {
   Arena arena;
   ArenaScope scope(arena);
