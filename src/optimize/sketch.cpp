@@ -62,13 +62,13 @@ void Sketch::look() {
   std::vector<Known::Look>& looks = known_->looks[body.get()];
   const auto same = std::ranges::find_if(
       looks, [&](const Known::Look& l) { return l.focus == focus && l.nests == nests; });
-  if (same != looks.end()) return void(Seen::operator=(same->seen));
+  if (same != looks.end()) return void(Looked::operator=(same->seen));
   look_anew();
   looks.push_back({focus, nests, *this});
 }
 
 void Sketch::look_anew() {
-  Seen::operator=({});
+  Looked::operator=({});
   std::vector<UOp> order = toposort(body);
   ranges = Ranges(order);
   int sums = 0;

@@ -25,14 +25,14 @@ struct Access {
 };
 
 // What a body looks like, or one of its nests.
-struct Seen {
+struct Looked {
   Ranges ranges;
   std::vector<UOp> outputs, reduces;  // by slot
   std::vector<Access> accesses;
   UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
 };
 
-struct Sketch : Seen {  // as of the last look()
+struct Sketch : Looked {  // as of the last look()
   UOp body;
   const Target* target;
   std::vector<Action> actions;
@@ -74,7 +74,7 @@ struct Sketch : Seen {  // as of the last look()
     struct Look {
       int focus;
       std::vector<uint64_t> nests;
-      Seen seen;
+      Looked seen;
     };
     std::unordered_map<const Node*, std::vector<Step>> steps;  // by body
     std::unordered_map<const Node*, std::vector<Look>> looks;
