@@ -210,7 +210,7 @@ def classify(net):
 
 
 OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
-              "sgd": lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9)}
+              "sgd": lambda p: torch.optim.SGD(p, 1e-6, momentum=0.9)}
 
 
 def make_held(callee, name, optimizer=None):

@@ -133,7 +133,7 @@ std::shared_ptr<optim::Optimizer> optimizer(const std::string& name, std::vector
   if (name == "adamw") return std::make_shared<optim::AdamW>(std::move(all));
   check(name == "sgd", "[bench] there is no optimizer ", name);
   return std::make_shared<optim::SGD>(std::move(all),
-                                      optim::SGDOptions{.lr = 1e-3, .momentum = 0.9});
+                                      optim::SGDOptions{.lr = 1e-6, .momentum = 0.9});
 }
 
 }  // namespace

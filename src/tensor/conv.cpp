@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/integers.h"
 #include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
@@ -162,7 +161,7 @@ struct Phases {
   int64_t begin, count, taps;
 };
 std::vector<Phases> phases_of(int64_t kernel, int64_t stride) {
-  const int64_t most = ceil_div(kernel, stride), full = kernel - (most - 1) * stride;
+  const int64_t most = (kernel - 1) / stride + 1, full = kernel - (most - 1) * stride;
   std::vector<Phases> out = {
       {0, full, most}
   };
