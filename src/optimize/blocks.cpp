@@ -333,7 +333,7 @@ class Blocks : Sketch {
     return any;
   }
 
-  // Sums of what lies in a row: a block for each, or for several short ones.
+  // Sums of what lies in a row: a block for each row.
   bool fold_rows() {
     if (!sum || reduces.empty() || !reads_along(reduces.back())) return false;
     UOp k = reduces.back();

@@ -135,7 +135,8 @@ UOp map_steps(UOp plan, const StepsFunction& f);
 // The step on other places.
 UOp with_places(UOp step, const std::function<UOp(UOp place)>& f);
 
-// Folds of what is equal to a position become writes in order at computed places (scatter.h).
+// Folds of what is equal to a position, of what comes before it, and counts of equal keys become
+// writes in order (scatter.h).
 UOp write_in_order(UOp plan, const Targets& targets);
 // Kernels with the same loops that read the same memory, and need not wait for each other, are one.
 UOp merge_siblings(UOp plan, const Targets& targets);

@@ -2,7 +2,9 @@
 // axis of its result, is the effect "for r in order: out[f(r)] = op(out[f(r)], v(r))", which needs
 // no step for each pair of a and r. Tensors say it the first way; here it is found among them
 // (scattered_axes), so that it gets a kernel of its own, and that kernel becomes two
-// (write_in_order in plan.h), by the exact expressions.
+// (write_in_order in plan.h), by the exact expressions. Two other folds go the same way:
+//   running folds   out[i] = the fold of x[j] for j <= i: each is made of the one before
+//   counts          out[i] = how many j < i have the key of i: one counter for each key
 #pragma once
 #include "ir/build.h"
 #include "ir/target.h"
