@@ -14,20 +14,20 @@ namespace mote {
 namespace {
 
 constexpr Option options[] = {
-    {"json", "", "print JSON"},
-    {"check", "", "exit with 1 where a bar is missed"},
-    {"row", "NAME", "measure one row in this process", "host"},
-    {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
-    {"threads", "N", "threads of both sides (1)", "cpu|wide"},
-    {"only", "TEXT", "rows with this in their names, or one of several parted by commas",
+    {"json",                                                                        "",                                      "print JSON"},
+    {                "check",                                                                           "", "exit with status 1 if a bar is missed"            },
+    {            "row",                                            "NAME",                                                                             "measure one row in this process",             "host"},
+    {       "tinygrad",                          "CHECKOUT",                                                           "also run tinygrad's MNIST step on its NULL device",             "host"},
+    {        "threads",                                                 "N",                                                                              "threads for both sides (1)",             "cpu|wide"},
+    {           "only", "TEXT",                                                                                                        "rows whose names contain TEXT, or one of several texts separated by commas",
      "cpu|cuda|wide"},
-    {"seconds", "X", "about how long all rows take together (cpu: 120, wide: 400)", "cpu|wide"},
-    {"search", "X", "first search the loops of each kernel for at most so many seconds",
-     "cpu|wide"},
-    {"seed", "N", "draws the sizes of a third of the rows (1)", "wide"},
-    {"limit", "X", "stop our side of a row after so many seconds (30)", "wide"},
-    {"results", "FILE", "keep results there; rows that it has are not measured again", "wide"},
-    {"processor-time", "", "not the clock's: for one thread on a machine with other work", "wide"}};
+    {                                                                                                                           "seconds",                        "X",                                                     "approximate time for all rows (cpu: 120, wide: 400)",             "cpu|wide"},
+    {         "search",                  "X",                                               "first search the loops of each kernel for up to X seconds",             "cpu|wide"},
+    {           "seed",                              "N",                                                               "seed for the sizes of a third of the rows (1)",             "wide"},
+    {          "limit",                             "X",                                                              "stop mote's side of a row after X seconds (30)",             "wide"},
+    {        "results",              "FILE",                                               "keep results in FILE; rows found there are not measured again",             "wide"},
+    { "processor-time",                   "",                                                    "measure processor time: for one thread on a busy machine",             "wide"}
+};
 
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
@@ -66,15 +66,16 @@ void show_progress(const std::string& line, bool json) {
 }
 
 constexpr char more[] =
-    "host: the time from tensor calls to kernel text, of known models, against bars.\n"
-    "cpu: generated kernels beside OpenBLAS, oneDNN, glibc, PyTorch and plain loops, in turn; the\n"
-    "ratio is their time by ours. The launcher ./mote installs them where they are missing.\n"
-    "cuda: kernels on the GPU, products beside cuBLAS.\n"
-    "wide: operations and models of many shapes (tools/bench_wide.rows) beside PyTorch, in turn.\n"
-    "A run that was interrupted is continued by the next one.\n";
+    "host: time from tensor calls to kernel text for known models, compared with bars.\n"
+    "cpu:  generated kernels and their peers (OpenBLAS, oneDNN, glibc, PyTorch, plain loops), run\n"
+    "      in turns. The ratio is the peer's time divided by mote's. The launcher ./mote installs\n"
+    "      missing peers.\n"
+    "cuda: kernels on the GPU; products are compared with cuBLAS.\n"
+    "wide: operations and models of many shapes (tools/bench_wide.rows) and PyTorch, run in "
+    "turns.\n"
+    "      An interrupted run is resumed by the next one.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|cuda|wide", "host time and kernels, against their bars", options, run_bench,
-    more};
+    "bench", "host|cpu|cuda|wide", "measure host time and kernels", options, run_bench, more};
 
 }  // namespace mote

@@ -93,8 +93,7 @@ constexpr Option options[] = {
 const Command mote::info_command = {
     "info",
     "FILE",
-    "what a file holds: names, types and shapes of tensors, metadata",
+    "list the contents of a file: tensors and metadata",
     options,
     run_info,
-    "Formats: safetensors, NumPy, PyTorch, GGUF, tar, zip; gzip and xz around "
-    "them."};
+    "Formats: safetensors, NumPy, PyTorch, GGUF, tar and zip, plain or compressed by gzip or xz."};

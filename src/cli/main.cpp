@@ -64,12 +64,12 @@ int print_flags(const Words& words) {
 constexpr Option json_option[] = {
     {"json", "", "print JSON"}
 };
-constexpr Command flags_command = {"flags", "", "the settings read from the environment",
+constexpr Command flags_command = {"flags", "", "list the settings read from the environment",
                                    json_option, print_flags};
-constexpr Command version_command = {"version", "", "the version and the build", json_option,
+constexpr Command version_command = {"version", "", "print version and build", json_option,
                                      print_version};
 constexpr Command help_command = {
-    "help", "[COMMAND]", "what the commands do, or one of them in full", {}, print_help};
+    "help", "[COMMAND]", "describe the commands, or one of them in detail", {}, print_help};
 
 const Command* const commands[] = {
     &train_command,  &run_command,   &info_command,    &devices_command, &bench_command,
@@ -99,7 +99,7 @@ int print_help(const Words& words) {
   for (const Command* command : commands)
     std::printf("  %-9s %s\n", command->name.data(), command->meaning.data());
   std::printf("  %-9s %s\n", "test", "build and run the tests (through the launcher ./mote)");
-  std::printf("\n`mote help COMMAND` says more.\n");
+  std::printf("\n`mote help COMMAND` describes a command.\n");
   return 0;
 }
 

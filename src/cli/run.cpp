@@ -169,16 +169,16 @@ int run_run(const Words& words) {
 constexpr Option options[] = {
     {"model",       "FILE", "mnist, cifar, gpt: a checkpoint of `mote train`; llama2c: a model of "
                             "llama2.c"},
-    {"tokenizer",   "FILE", "its tokenizer", "llama2c"},
-    {"data",        "PATH", "pictures to test with; by default those of the training",
+    {"tokenizer",   "FILE", "the model's tokenizer", "llama2c"},
+    {"data",        "PATH", "pictures to test with (default: those of the training run)",
                             "mnist|cifar"},
-    {"prompt",      "TEXT", "how the text begins", "gpt|llama2c"},
-    {"steps",       "N",    "how many tokens at most", "gpt|llama2c", {.least = 1}},
-    {"temperature", "X",    "0 takes the likeliest token, 1 draws as the model says",
+    {"prompt",      "TEXT", "text to continue", "gpt|llama2c"},
+    {"steps",       "N",    "maximum number of tokens", "gpt|llama2c", {.least = 1}},
+    {"temperature", "X",    "0: always the most likely token; 1: sample from the model",
                             "gpt|llama2c"},
-    {"top-p",       "X",    "draw among the likeliest that have this probability together",
+    {"top-p",       "X",    "sample only from the most likely tokens, up to this total probability",
                             "gpt|llama2c", {.most = 1, .above = true}},
-    {"seed",        "N",    "of the draws", "gpt|llama2c"},
+    {"seed",        "N",    "seed of the samples", "gpt|llama2c"},
     {"device",      "NAME", "where to compute (`mote devices`)"},
     {"json",        "",     "print JSON"},
 };
@@ -192,4 +192,4 @@ const Command mote::run_command = {
     "use a trained model",
     options,
     run_run,
-    "mnist and cifar print the accuracy; gpt and llama2c write text, and their speed to stderr."};
+    "mnist and cifar print the accuracy; gpt and llama2c print text, and their speed on stderr."};

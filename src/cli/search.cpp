@@ -24,13 +24,13 @@ int run_search(const Words& words) {
 }
 
 constexpr char more[] =
-    "Loops that searches found for kernels (BEAM=n, search(), `mote bench cpu --search`) are\n"
-    "remembered beside the compile cache. export writes them to a file, import adds a file's to\n"
-    "them: a program can be shipped with what was found for it. docs/search.md says more.\n";
+    "The loops found by searches (BEAM=n, search(), `mote bench cpu --search`) are kept in the\n"
+    "folder of the compile cache. export writes them to a file; import adds those of a file. So a\n"
+    "program can be shipped with the loops found for it. See docs/search.md.\n";
 
 }  // namespace
 
-const Command search_command = {
-    "search", "export|import FILE", "searched kernels to and from a file", {}, run_search, more};
+const Command search_command = {"search", "export|import FILE", "export or import searched kernels",
+                                {},       run_search,           more};
 
 }  // namespace mote
