@@ -142,7 +142,7 @@ TEST_SUITE("command line") {
       CHECK(run_mote(std::string(command) + " --help").output == one.output);
     }
     CHECK(run_mote("help").output == help.output);
-    CHECK(has(run_mote("help run"), "--prompt TEXT       gpt, llama2c: how the text begins\n"));
+    CHECK(has(run_mote("help run"), "--prompt TEXT       gpt, llama2c: text to continue\n"));
     CHECK(has(run_mote("version"), "mote "));
     CHECK(has(run_mote("flags"), "\n  MEMORY_MB   0     byte limit of each device"));
     CHECK(run_mote("").status == 2);
