@@ -127,9 +127,10 @@ UOp to_float(Words a) {
 
 Words from_float(UOp x) {
   UOp zero = constant(DType::f32, 0.0), negative = lt(x, zero), a = where(negative, -x, x);
-  UOp high = unary(Op::Trunc, a * constant(DType::f32, 0x1p-32));
-  UOp low = a - high * constant(DType::f32, 0x1p32);
-  return negate_if(negative, {cast(low, DType::u32), cast(high, DType::u32)});
+  // The cast back is exact: an f32 has 24 digits.
+  UOp high = cast(a * constant(DType::f32, 0x1p-32), DType::u32);
+  UOp low = a - cast(high, DType::f32) * constant(DType::f32, 0x1p32);
+  return negate_if(negative, {cast(low, DType::u32), high});
 }
 
 class WordSplitter {

@@ -272,7 +272,7 @@ Tensor div(Operand a, Operand b, const char* rounding_mode, Loc w) {
   std::string mode = rounding_mode;
   expect(mode == "floor" || mode == "trunc", "the rounding mode is floor or trunc, got ", mode);
   if (mode == "floor") return floor_divide(a, b);
-  if (is_float(d)) return elementwise(Op::Trunc, {elementwise(Op::Div, {a, b}, d)}, d);
+  if (is_float(d)) return elementwise(Op::Div, {a, b}, d).trunc(w);
   Tensor kept;
   return elementwise(Op::IDiv, {a, checked_divisor(b, kept)}, d);
 }
