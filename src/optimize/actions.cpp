@@ -524,7 +524,8 @@ UOp apply(UOp body, const Ranges& ranges, const Action& a, std::vector<UOp>& ord
   UOp next = row(a.kind).apply(body, a, ranges, refused);
   if (!next) return {};
   order_of_new = toposort(next);
-  if (std::string why = broken_law(next, order_of_new); !why.empty()) return refuse(refused, std::move(why));
+  if (std::string why = broken_law(next, order_of_new); !why.empty())
+    return refuse(refused, std::move(why));
   if (Trace::is_on()) Trace::tell({Change::Pass, row(a.kind).text, body, next});
   return next;
 }
