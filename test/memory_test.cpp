@@ -1,5 +1,6 @@
 // Memory: limits, what happens at them, and memory that is the caller's.
 #include <doctest/doctest.h>
+#include <mote/jit.h>
 #include <mote/mote.h>
 
 #include <cstdint>
@@ -93,6 +94,28 @@ TEST_SUITE("memory limits") {
     CHECK(device("CPU:15").pool().byte_limit() == int64_t{1} << 50);
     CHECK(caught([&] { zeros({1000, 1000}, {.device = "CPU:13"}).realize(); }).text.find(
               "4000000 bytes asked for") != std::string::npos);
+  }
+
+  TEST_CASE("a gradient that a step uses is stored once, and makes room for the next") {
+    for (const char* name : {"CPU:16", "INTERP:16"}) {
+      Device& d = device(name);
+      Tensor x = rand({4, 16, 512}, {.device = name}).realize();
+      Tensor w = rand({512, 512}, {.device = name}).realize();
+      w.requires_grad_();
+      auto step = jit([&](const Tensor& in) {
+        w.zero_grad();
+        Tensor loss = in.linear(w).square().mean();
+        loss.backward();
+        w.assign(w - w.grad() * 0.1);
+        return loss;
+      });
+      d.pool().set_byte_limit(d.pool().live_bytes() + w.numel() * 4 * 3 / 2);
+      const float first = step(x).item<float>();
+      for (int i = 0; i < 2; ++i) step(x);
+      CHECK(step(x).item<float>() < first);
+      CHECK(w.grad().shape() == w.shape());
+      d.pool().set_byte_limit(1 << 30);
+    }
   }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which ends the program when so much is asked for

@@ -117,10 +117,11 @@ Linear linear(UOp u) {
 UOp build(const Linear& sum) {
   UOp u;
   for (const Linear::Term& t : sum.all()) {
-    UOp term = t.node * t.coeff;
+    UOp term = t.coeff == 1 ? t.node : t.node * t.coeff;
     u = u ? u + term : term;
   }
-  return u ? u + sum.constant : index(sum.constant);
+  if (!u) return index(sum.constant);
+  return sum.constant ? u + sum.constant : u;
 }
 
 WideInterval wide_bounds(const Linear& sum) {

@@ -125,19 +125,29 @@ bool reads_any(UOp n, const NodeSet& spoiled) {
          std::ranges::any_of(n->src(), [&](Node* s) { return spoiled.count(s) != 0; });
 }
 
+// The elements in memory are the same in any shape.
+bool only_reshapes(UOp n) {
+  return n->is(Op::Reshape) && !n->shape->symbolic && !n->src(0)->shape->symbolic;
+}
+
 void keep_what_others_need(std::vector<Goal>& goals, const Reach& reach) {
   NodeSet ours, spoiled = reach.overwritten;
   for (const Goal& g : goals) {
     ours.insert(g.node.get());
     if (g.buffer) ours.insert(g.buffer.get());
   }
+  auto is_stored = [&](UOp n) {  // or will be read from what is, in another shape
+    while (!ours.count(n.get()) && only_reshapes(n) && !is_realized(n)) n = n->src(0);
+    return ours.count(n.get()) != 0;
+  };
   for (UOp n : reach.order) {
     if (n->is(Op::Store)) continue;
     if (reads_any(n, spoiled)) spoiled.insert(n.get());
     if (!spoiled.count(n.get()) || !reach.is_needed_elsewhere(n)) continue;
     UOp kept = is_realized(n) ? tensor_graph::realized_in(n) : n;
-    if (ours.insert(kept.get()).second)
-      goals.push_back(value_goal(Ref(kept), kept->device ? kept->device : kDefaultDevice, {}));
+    if (is_stored(kept)) continue;
+    ours.insert(kept.get());
+    goals.push_back(value_goal(Ref(kept), kept->device ? kept->device : kDefaultDevice, {}));
   }
 }
 
@@ -224,9 +234,7 @@ std::vector<Goal> goals_of(std::span<const Tensor> tensors) {
         goals.push_back({Ref(leaf), Ref(leaf), {}, root});
       continue;
     }
-    // The elements in memory are the same in any shape; what is below may be stored already.
-    while (node->is(Op::Reshape) && !node->shape->symbolic && !node->src(0)->shape->symbolic)
-      node = Ref(node->src(0));
+    while (only_reshapes(node)) node = Ref(node->src(0));  // what is below may be stored already
     goals.push_back(value_goal(node, impl.device, root));
   }
   return goals;

@@ -84,8 +84,7 @@ Recording recording_of(const Recorder& recorder, const Walked& arguments,
   for (const RecordedGradient& g : recorder.gradients) {
     out.uses.push_back(word({MemoryRole::Gradient, g.first}));
     add_tensor(g.leaf);
-    const Storage* s = g.before.defined() ? g.before.impl()->storage : nullptr;
-    out.places.push_back({s ? s->id : 0, {}});
+    out.places.push_back({g.place, {}});
   }
   // A result may be the very tensor that an argument is, and known to the function itself as well.
   for (const NamedTensor& r : results.tensors) {
@@ -370,7 +369,7 @@ Replayable::Replayable(const Recorder& recorder, const VarValues& values, const 
     classes_.insert(classes_.end(), run.classes.begin(), run.classes.end());
   for (const NamedTensor& a : arguments.tensors) was_.emplace_back(a.tensor);
   for (const RecordedGradient& g : recorder.gradients)
-    was_.emplace_back(g.first == Recorder::Drop ? Tensor() : g.before);
+    was_.emplace_back(g.before);
   for (const Storage* s : placed.storages) same_as_.push_back(*placed.first_with(s));
   ReplayBuilder builder(*this, recorder, arguments, placed);
   builder.add_results(results);

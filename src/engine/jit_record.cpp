@@ -61,7 +61,8 @@ void Recorder::gradient(const Tensor& leaf, Use use) {
     give_storage(before);
     finish(before);
   }
-  gradients.push_back({leaf, before, use});
+  const Storage* s = before.defined() ? before.impl()->storage : nullptr;
+  gradients.push_back({leaf, use == Drop ? Tensor() : before, use, s ? s->id : 0});
 }
 
 // VarValues of a graph with leaves stay a graph, so that gradients flow; a write is done for good.

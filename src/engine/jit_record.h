@@ -66,10 +66,12 @@ struct RecordedStorage {
   bool partly;     // some write leaves part of it as it was
 };
 
-// A leaf whose gradient was used: it had `before` when it was used for the first time.
+// A leaf whose gradient was used: it had `before` when it was used for the first time. One that was
+// dropped then is not kept: its memory is for the new one.
 struct RecordedGradient {
   Tensor leaf, before;
   EffectListener::Use first;
+  uint64_t place = 0;  // the id of the storage it had
 };
 
 // A check that a kernel of the recorded runs makes.

@@ -15,9 +15,11 @@ constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 using Wide = __int128;
 
-struct Interval {
-  Wide lo, hi;
+template <class W>
+struct Ends {
+  W lo, hi;
 };
+using Interval = Ends<Wide>;
 
 // Every value of the dtype. u64 is carried as a bit pattern, so its interval is everything.
 Interval whole(DType d) {
@@ -30,22 +32,37 @@ constexpr Wide kFar = Wide(1) << 65;
 Interval of(const Node* n) {
   return {n->lo == kMin ? -kFar : Wide(n->lo), n->hi == kMax ? kFar : Wide(n->hi)};
 }
-bool bounded(Interval a) { return a.lo > -kFar && a.hi < kFar; }
+template <class W>
+bool bounded(Ends<W> a) {
+  return a.lo > -kFar && a.hi < kFar;
+}
 
 Interval product(Interval a, Interval b);
 
-Interval corners(Interval a, Interval b, Wide (*f)(Wide, Wide)) {
-  Wide v[] = {f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)};
+template <class W>
+Ends<W> corners(Ends<W> a, Ends<W> b, auto f) {
+  W v[] = {f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 
-Interval floor_mod(Interval a, Interval b) {
-  if (!bounded(b)) return {-kFar, kFar};
-  if (b.lo <= 0) return {std::min<Wide>(b.lo, 0), std::max<Wide>(b.hi, 0)};
+template <class W>
+Ends<W> floor_mod(Ends<W> a, Ends<W> b) {
+  if (b.lo <= 0) return {std::min<W>(b.lo, 0), std::max<W>(b.hi, 0)};
   if (a.lo >= 0 && a.hi < b.lo) return a;
   if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo))
     return {a.lo - floor_div(a.lo, b.lo) * b.lo, a.hi - floor_div(a.lo, b.lo) * b.lo};
   return {0, b.hi - 1};
+}
+
+// Of bounded operands; the divisor is never 0.
+template <class W>
+Ends<W> arithmetic(Op op, Ends<W> a, Ends<W> b) {
+  switch (op) {
+    case Op::Add: return {a.lo + b.lo, a.hi + b.hi};
+    case Op::Mul: return corners(a, b, [](W x, W y) { return x * y; });
+    case Op::FloorDiv: return corners(a, b, floor_div<W>);
+    default: return floor_mod(a, b);
+  }
 }
 
 Wide mask_above(Wide v) {  // the smallest 2^k-1 >= v
@@ -95,7 +112,7 @@ Interval integer_divide(Op op, Interval a, Interval b, DType d) {
 }
 
 Interval product(Interval a, Interval b) {
-  if (bounded(a) && bounded(b)) return corners(a, b, [](Wide x, Wide y) { return x * y; });
+  if (bounded(a) && bounded(b)) return arithmetic(Op::Mul, a, b);
   auto low = [](Wide x, Wide y) { return x >= kFar || y >= kFar ? kFar : x * y; };
   if (a.lo >= 0 && b.lo >= 0) return {low(a.lo, b.lo), kFar};
   return {-kFar, kFar};
@@ -123,8 +140,8 @@ Interval alu_interval(const Parts& p) {
     case Op::IMod: return integer_divide(p.op, a(), b(), p.dtype);
     case Op::FloorDiv:
       if ((b().lo <= 0 && b().hi >= 0) || !bounded(b())) return whole(p.dtype);
-      return corners(a(), b(), floor_div<Wide>);
-    case Op::FloorMod: return floor_mod(a(), b());
+      return arithmetic(p.op, a(), b());
+    case Op::FloorMod: return bounded(b()) ? arithmetic(p.op, a(), b()) : Interval{-kFar, kFar};
     case Op::Max: return within(p.dtype, {std::max(a().lo, b().lo), std::max(a().hi, b().hi)});
     case Op::Min: return within(p.dtype, {std::min(a().lo, b().lo), std::min(a().hi, b().hi)});
     case Op::And:
@@ -238,13 +255,32 @@ Dim window_count(const Dim& size, int64_t reach, int64_t step) {
 
 }  // namespace
 
+// Most indices are small: what is made of them needs no wide integers.
+static bool is_near(const Parts& p) {
+  constexpr int64_t kNear = int64_t{1} << 31;
+  auto near = [](const Node* n) { return n->lo > -kNear && n->hi < kNear; };
+  if (p.dtype != DType::index) return false;
+  const bool divides = p.op == Op::FloorDiv || p.op == Op::FloorMod;
+  if (!divides && p.op != Op::Add && p.op != Op::Mul) return false;
+  return near(p.src[0]) && near(p.src[1]) && (!divides || p.src[1]->lo > 0);
+}
+
 Derived derive(const Parts& p) {
-  Interval i = interval(p);
-  return {saturate(i.lo), saturate(i.hi), open_bits(p), device_of(p), poisoned(p)};
+  int64_t lo, hi;
+  if (is_near(p)) {
+    auto ends = [](const Node* n) { return Ends<int64_t>{n->lo, n->hi}; };
+    const Ends<int64_t> i = arithmetic(p.op, ends(p.src[0]), ends(p.src[1]));
+    lo = i.lo, hi = i.hi;
+  } else {
+    const Interval i = interval(p);
+    lo = saturate(i.lo), hi = saturate(i.hi);
+  }
+  return {lo, hi, open_bits(p), device_of(p), poisoned(p)};
 }
 
 std::vector<Dim> list_dims(const Parts& p) {
   std::vector<Dim> out;
+  out.reserve(p.arg.object->ints.size());
   size_t extra = p.op == Op::Iota ? 0 : 1;
   for (int64_t v : p.arg.object->ints) out.push_back(v == kSymbolic ? Dim(UOp(p.src[extra++])) : v);
   return out;

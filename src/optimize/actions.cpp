@@ -513,12 +513,19 @@ void propose_stream(const Site& site, std::vector<Action>& out) {
 }
 
 UOp apply(UOp body, const Action& a, std::string* refused) {
-  const Ranges ranges(body);
+  std::vector<UOp> order;
+  return apply(body, Ranges(body), a, order, refused);
+}
+
+UOp apply(UOp body, const Ranges& ranges, const Action& a, std::vector<UOp>& order_of_new,
+          std::string* refused) {
   if (row(a.kind).has(OfRange) && !ranges.find(a.slot))
     return refuse(refused, text("no range of slot ", a.slot));
   UOp next = row(a.kind).apply(body, a, ranges, refused);
   if (!next) return {};
-  if (std::string why = broken_law(next); !why.empty()) return refuse(refused, std::move(why));
+  order_of_new = toposort(next);
+  if (std::string why = broken_law(next, order_of_new); !why.empty())
+    return refuse(refused, std::move(why));
   if (Trace::is_on()) Trace::tell({Change::Pass, row(a.kind).text, body, next});
   return next;
 }

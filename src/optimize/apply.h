@@ -28,8 +28,14 @@ int64_t usual_positions(UOp range);
 // the extent where(gate, n, 0), and `bound` one that depends on other loops.
 UOp runs_where(UOp range);
 
-// What lowering relies on and this body does not keep; empty: it is legal.
-std::string broken_law(UOp body);
+// What lowering relies on and this body does not keep; empty: it is legal. `order`: its nodes.
+std::string broken_law(UOp body, std::span<const UOp> order);
+
+// For those who look at what comes of an action anyway: the ranges of the body are known, and the
+// nodes of the new one are found once.
+UOp apply(UOp body, const Ranges& ranges, const Action& a, std::vector<UOp>& order_of_new,
+          std::string* refused = nullptr);
+bool runs_on(UOp body, std::span<const UOp> order, const Target& target, UOp made_of);
 
 // Whether a memory is read: what stands at one of its places is a value.
 bool is_read(std::span<const UOp> order, UOp memory);

@@ -28,6 +28,7 @@ struct View {
   bool direct = true;   // the result lies along columns
   bool turned = false;  // or else along rows
   bool lies = true;     // the right side lies along columns
+  int64_t rows = 0, columns = 0;  // sizes of the axes
   int64_t left_reuse = 1, right_reuse = 1;
   Tile tile;
   double cost = HUGE_VAL;
@@ -103,6 +104,7 @@ class Contraction {
         // Sums that are staged were found worth it as a whole, not in the shares of threads.
         if (!s_.sum_stage && size(row) * size(column) * depth_ < 4096) continue;
         v.row = row;
+        v.rows = size(row), v.columns = size(column);
         v.turned = !v.direct && stride(result_, row) == 1;
         v.lies = v.right.stride(column) == 1;
         v.left_reuse = reuse(v.left), v.right_reuse = reuse(v.right);
@@ -134,17 +136,17 @@ class Contraction {
   }
 
   bool packs_left(const View& v) const {
-    const int64_t m = size(v.row);
+    const int64_t m = v.rows;
     if (!v.left.memory->is(Op::Param)) return false;
     if (s_.focus >= 0) return v.left.gated;  // few rows, all near
-    return s_.reduces.size() == 1 && ceil_div(size(v.column), v.tile.columns()) >= 4 &&
+    return s_.reduces.size() == 1 && ceil_div(v.columns, v.tile.columns()) >= 4 &&
            (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
   }
   bool packs_right(const View& v) const {
     if (!v.right.memory->is(Op::Param)) return false;
     if (!v.lies) return true;
-    return s_.reduces.size() == 1 && ceil_div(size(v.row), v.tile.rows) >= 4 &&
-           size(v.column) * depth_ * bytes_ > target_.l2_bytes / 4;
+    return s_.reduces.size() == 1 && ceil_div(v.rows, v.tile.rows) >= 4 &&
+           v.columns * depth_ * bytes_ > target_.l2_bytes / 4;
   }
 
   // Time per product: loads beside the multiply-adds, too few chains, padding at both edges,
@@ -152,7 +154,7 @@ class Contraction {
   double cost(const View& v) const {
     const Tile& t = v.tile;
     auto real = [](int64_t n) { return static_cast<double>(n); };
-    const int64_t m = size(v.row), n = size(v.column);
+    const int64_t m = v.rows, n = v.columns;
     const double chains = real(t.rows * t.vectors), wanted = target_.vector_registers * 0.75;
     const bool left = packs_left(v), right = packs_right(v);
     double c = 1 + 0.3 / real(t.rows) + 0.3 / real(t.vectors);
@@ -176,10 +178,10 @@ class Contraction {
     double least = HUGE_VAL;
     for (v.tile.lanes = target_.vector_bytes / bytes_; v.tile.lanes >= 2; v.tile.lanes /= 2)
       for (v.tile.vectors = 1; v.tile.vectors <= 6; ++v.tile.vectors) {
-        if (v.tile.vectors > ceil_div(size(v.column), v.tile.lanes)) continue;
+        if (v.tile.vectors > ceil_div(v.columns, v.tile.lanes)) continue;
         if (!Sketch::may_cut(v.column, v.tile.columns())) continue;
         for (v.tile.rows = 1;
-             (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= size(v.row);
+             (v.tile.rows + 1) * v.tile.vectors + 1 <= most && v.tile.rows <= v.rows;
              ++v.tile.rows)
           if (const double c = cost(v); c < least) best = v.tile, least = c;
       }

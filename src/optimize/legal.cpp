@@ -18,13 +18,13 @@ struct Accumulated {
 
 struct Facts {
   UOp body;
-  std::vector<UOp> order;
+  std::span<const UOp> order;
   std::vector<Accumulated> accumulated;
   uint64_t tiles = 0, workers = 0, divergent = 0;  // slots; workers run these differently often
   uint64_t fragments = 0;
   std::vector<UOp> rings;  // Stages that are several deep, or not filled by stores
 
-  explicit Facts(UOp root) : body(root), order(toposort(root)) {
+  Facts(UOp root, std::span<const UOp> nodes) : body(root), order(nodes) {
     bool accumulates = false;
     for (UOp n : order) {
       if (n->is(Op::Stage) && n->ints().size() > 2) rings.push_back(n);
@@ -314,8 +314,8 @@ bool is_read(std::span<const UOp> order, UOp memory) {
   });
 }
 
-std::string broken_law(UOp body) {
-  const Facts facts(body);
+std::string broken_law(UOp body, std::span<const UOp> order) {
+  const Facts facts(body, order);
   for (const Law& law : laws)
     if (law.breaks(facts)) return law.broken;
   return "";
@@ -335,6 +335,10 @@ static int64_t own_bytes(UOp body) {
 }
 
 bool runs_on(UOp body, const Target& target, UOp made_of) {
+  return runs_on(body, toposort(body), target, made_of);
+}
+
+bool runs_on(UOp body, std::span<const UOp> order, const Target& target, UOp made_of) {
   constexpr int64_t kLittle = 16 << 10;
   if (target.workers && made_of)
     if (const int64_t own = own_bytes(body); own > kLittle && own > own_bytes(made_of))
@@ -342,7 +346,6 @@ bool runs_on(UOp body, const Target& target, UOp made_of) {
   int memories = 0, dimensions = 0;
   int64_t workers = 1, shared = 0;
   bool multiplies = false;
-  const std::vector<UOp> order = toposort(body);
   for (UOp n : order) {
     memories += n->is(Op::Param) || n->is(Op::Stage) || (n->is(Op::Reduce) && is_joint(n));
     if (n->is(Op::Reduce) && is_joint(n) && !target.has(n->dtype)) return false;

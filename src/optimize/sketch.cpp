@@ -69,7 +69,7 @@ void Sketch::look() {
 
 void Sketch::look_anew() {
   Looked::operator=({});
-  std::vector<UOp> order = toposort(body);
+  std::vector<UOp> order = body == known_->newest ? known_->order : toposort(body);
   ranges = Ranges(order);
   int sums = 0;
   const UOp top = root();
@@ -100,8 +100,9 @@ UOp Sketch::after(const Action& a) {
   std::vector<Known::Step>& steps = known_->steps[body.get()];
   const auto same = std::ranges::find(steps, a, &Known::Step::action);
   if (same != steps.end()) return same->next;
-  UOp next = apply(body, a);
-  if (next && !runs_on(next, *target, body)) next = {};
+  UOp next = apply(body, ranges, a, known_->order);
+  if (next && !runs_on(next, known_->order, *target, body)) next = {};
+  known_->newest = next;
   steps.push_back({a, next});
   return next;
 }

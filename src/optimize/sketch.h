@@ -78,6 +78,8 @@ struct Sketch : Looked {  // as of the last look()
     };
     std::unordered_map<const Node*, std::vector<Step>> steps;  // by body
     std::unordered_map<const Node*, std::vector<Look>> looks;
+    UOp newest;                // what the last action gave, and its nodes
+    std::vector<UOp> order;
   };
   std::shared_ptr<Known> known_;
 

@@ -68,13 +68,16 @@ class Bounder {
     for (UOp n : order) {
       if (UOp wide = narrowed_by(n); wide && users_[wide->id] == users_[n->id])
         narrowed_[wide->id] = n;
-      if (n->is(Op::Reduce))
+      if (n->is(Op::Reduce)) {
         if (UOp inner = continued(n)) continued_[inner->id] = true;
+        bounds_.scattered[n->id] = scattered_axes(n, targets_[n->device]);
+        bounds_.scatters[n->id] = bounds_.scattered[n->id] != 0;
+      }
       counts_[n->id] = n->shape ? n->shape->count() : 0;
       if (n->is(Op::Store) && keeps_value(n)) bounds_.stored[n->src(1)->id] = true;
       if (n->is(Op::Contiguous)) bounds_.stored[n->id] = true;
     }
-    find_scatters(order);
+    follow_scatters(order);
     // What is forced late also counts for the consumers that were visited before.
     do {
       grown_ = false;
@@ -99,15 +102,14 @@ class Bounder {
   std::vector<uint32_t> union_;     // of joined, kept warm
 
   // Each is stored as all of its users see it, so that rows of what they see are written.
-  void find_scatters(std::span<const UOp> order) {
-    std::vector<int> direct(load_.size());
+  void follow_scatters(std::span<const UOp> order) {
     std::vector<bool>& carries = bounds_.scatters;
-    for (UOp n : order) {
+    const auto first = std::ranges::find_if(order, [&](UOp n) { return carries[n->id]; });
+    order = {first, order.end()};  // their users are among these
+    if (order.empty()) return;
+    std::vector<int> direct(load_.size());
+    for (UOp n : order)
       for (Node* s : n->src()) ++direct[s->id];
-      if (!n->is(Op::Reduce)) continue;
-      bounds_.scattered[n->id] = scattered_axes(n, targets_[n->device]);
-      carries[n->id] = bounds_.scattered[n->id] != 0;
-    }
     for (UOp n : order)
       for (Node* s : n->src()) {
         if (!carries[s->id]) continue;

@@ -51,13 +51,15 @@ bool Choices::better_stored(UOp n, const Entry& e) const {
   const Target& target = target_of(n);
   if (c.bytes == 0 && c.each <= 4 * target.load_cost) return false;  // such as a causal mask
   const double elements = element_count(n), bytes = elements * size_of(n->dtype);
-  std::set<int> kernels;
+  std::vector<int> kernels;
   double evals = 0;
   for (const Request& r : e.requests) {
-    kernels.insert(r.kernel);
+    if (kernels.empty() || kernels.back() != r.kernel) kernels.push_back(r.kernel);
     evals += evaluations(r);
   }
-  const auto nk = static_cast<double>(kernels.size());
+  std::ranges::sort(kernels);
+  const auto nk =
+      static_cast<double>(std::ranges::unique(kernels).begin() - kernels.begin());
   // A sum of sums becomes one loop nest: worth some repetition.
   if (n->is(Op::Reduce) && e.requests.size() == 1 && evals <= 2 * elements &&
       e.requests[0].folded_by == static_cast<Op>(n->ints(0)))
@@ -88,7 +90,7 @@ double Choices::lost_beside_others(UOp n) const {
   const bool reuses = products * size_of(n->dtype) > 8 * c.bytes;
   double across = 0;
   if (is_far(c.bytes, target_of(n))) {
-    const int lane = costs_.lane(sum->src(0), bounds_);
+    const int lane = costs_.lane(sum->src(0));
     const bool folded = std::ranges::count(std::span(sum->ints()).subspan(1), lane) > 0;
     if (lane >= 0 && !folded) across = c.bytes;
   }

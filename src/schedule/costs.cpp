@@ -84,13 +84,13 @@ static int moved_lane(UOp n, int lane) {
   return -1;
 }
 
-int Costs::lane(UOp n, const Bounds& bounds) const {
+int Costs::find_lane(UOp n, const Bounds& bounds) const {
   if (is_buffer(n) || will_be_stored(n, bounds)) return last_axis(n);
   UOp largest;
   for (Node* s : n->src())
     if (s->shape && (!largest || by_id_[s->id].bytes > by_id_[largest->id].bytes)) largest = UOp(s);
   if (!largest) return -1;
-  const int below = lane(largest, bounds);
+  const int below = lane(largest);
   return has(n->op, Movement) ? moved_lane(n, below) : below;
 }
 
@@ -144,10 +144,13 @@ void Costs::weigh(UOp n, const Bounds& bounds, const Target& target) {
 
 Costs::Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets) {
   by_id_.resize(arena().size());
+  lanes_.resize(arena().size(), -1);
   parts_.resize(arena().size());
   for (UOp n : order) {
     if (UOp by = n->is(Op::Reduce) ? gathers_by(n) : UOp()) in_closed_form_.insert(by.get());
-    if (n->shape) weigh(n, bounds, targets[n->device]);
+    if (!n->shape) continue;
+    weigh(n, bounds, targets[n->device]);
+    lanes_[n->id] = static_cast<int16_t>(find_lane(n, bounds));
   }
 }
 

@@ -29,7 +29,7 @@ class Costs {
   Costs(std::span<const UOp> order, const Bounds& bounds, const Targets& targets);
   const Cost& operator[](UOp n) const { return by_id_[n->id]; }
   // The axis of n along which the largest buffer below lies; -1: none that is known.
-  int lane(UOp n, const Bounds& bounds) const;
+  int lane(UOp n) const { return lanes_[n->id]; }
   // A comparison that goes when the sum around it collapses to a gather.
   bool in_closed_form(UOp n) const { return in_closed_form_.count(n.get()) != 0; }
 
@@ -42,8 +42,10 @@ class Costs {
   void weigh(UOp n, const Bounds& bounds, const Target& target);
   void add_parts(UOp source, const Bounds& bounds, const Target& target);
   void keep(UOp n, bool whole, Cost alone);
+  int find_lane(UOp n, const Bounds& bounds) const;
 
   std::vector<Cost> by_id_;
+  std::vector<int16_t> lanes_;  // by node id
   std::vector<std::span<const Part>> parts_;  // by node id: of one element's evaluation, by id
   std::vector<Part> joined_, union_;          // of the node being weighed, kept warm
   Lists lists_;

@@ -1,5 +1,6 @@
 // What assign_ranges finds out about every tensor-level node, read by build_kernels.
 #pragma once
+#include <deque>
 #include <memory>
 #include <memory_resource>
 #include <set>
@@ -149,7 +150,7 @@ struct Draft {
   Positions positions;
   std::vector<UOp> order;              // sources first
   std::span<Entry> entries;            // by node id, in lists
-  std::vector<KernelDraft> kernels;
+  std::deque<KernelDraft> kernels;      // stay where they are
   std::vector<UOp> memories;           // of the plan, by slot
   Holders holders;
   Entry& at(UOp n) { return entries[n->id]; }

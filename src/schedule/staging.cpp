@@ -78,6 +78,7 @@ double iterations(const KernelDraft& k) {
 }
 
 std::optional<Staging> find_staging(UOp n, const Draft& draft) {
+  if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return {};
   const Entry& e = draft.entries[n->id];
   if (e.requests.empty() || n->shape->dims.size() > 64) return {};
   const int kernel = e.requests[0].kernel;
@@ -118,7 +119,6 @@ std::optional<Staging> find_staging(UOp n, const Draft& draft) {
 }
 
 bool may_be_staged(UOp n, const Staging& s, const Costs& costs, const Target& target) {
-  if (has(n->op, Movement) || widens(n) || n->dtype == DType::index) return false;
   if (s.elements * size_of(n->dtype) > static_cast<double>(target.l2_bytes) / 8) return false;
   return s.fills >= target.parallel_results ||
          element_count(n) * cost_of(n, costs) <= target.launch_cost;
