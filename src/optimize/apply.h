@@ -104,8 +104,11 @@ UOp with_role(UOp body, UOp range, Role role);
 struct Follower {
   UOp loop;
   int64_t num = 1, den = 1;
+  bool alone = false;  // the stage is filled over no other
 };
 std::vector<Follower> followers(UOp body, UOp loop);
+// Whether it has as many parts as the loop in parts of this length, and all of them are loops.
+bool follows(const Follower& follower, UOp loop, int64_t length);
 // Whether an output loop may become a dimension of the launch.
 bool may_launch(UOp body, UOp range, Role role, std::string* refused);
 // It becomes one; empty: refused.

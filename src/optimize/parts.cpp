@@ -79,7 +79,7 @@ class Following {
       if (!f.loop || (all.loop && (all.num != f.num || all.den != f.den))) return {};
       all = f;
     }
-    if (all.loop) all.loop = loop;
+    if (all.loop) all.loop = loop, all.alone = closed_ranges(stage).size() == 1;
     return all;
   }
 
@@ -200,6 +200,13 @@ UOp the_global(const Ranges& ranges) {
 
 std::vector<Follower> followers(UOp body, UOp loop) { return Following(body, loop).run(); }
 
+bool follows(const Follower& f, UOp loop, int64_t length) {
+  const int64_t own = length * f.num / f.den;
+  if (length * f.num % f.den || (f.alone && own == 1)) return false;
+  auto parts = [](UOp r, int64_t n) { return ceil_div(r->src(0)->hi, n); };
+  return !is_const(loop->src(0)) || parts(f.loop, own) == parts(loop, length);
+}
+
 UOp apply_part(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
   const UOp loop = ranges.find(a.slot), n = loop->src(0), other = the_global(ranges);
   const int64_t length = a.amount;
@@ -211,11 +218,8 @@ UOp apply_part(UOp body, const Action& a, const Ranges& ranges, std::string* ref
   Parting parting(loop, range(takes_slot ? a.slot : ranges.next_slot, count, Role::Global));
   parting.add(loop, length);
   for (const Follower& f : followers(body, loop)) {
-    const int64_t own = length * f.num / f.den, size = f.loop->src(0)->hi;
-    const bool parts = length * f.num % f.den == 0 &&
-                       (!is_const(n) || ceil_div(size, own) == count->hi);
-    if (!parts) return refuse(refused, "its parts are none of what is staged");
-    parting.add(f.loop, own);
+    if (!follows(f, loop, length)) return refuse(refused, "its parts are none of what is staged");
+    parting.add(f.loop, length * f.num / f.den);
   }
   body = parting.run(body);
   if (!other || takes_slot) return body;

@@ -33,10 +33,8 @@ struct Candidate {
   bool is_number() const { return is_const(loop->src(0)); }
   // Followers have as many parts.
   bool has_parts(int64_t length) const {
-    return std::ranges::all_of(followers, [&](const Follower& f) {
-      return !is_number() || ceil_div(f.loop->src(0)->hi, length * f.num / f.den) ==
-                                 ceil_div(size(), length);
-    });
+    return std::ranges::all_of(followers,
+                               [&](const Follower& f) { return follows(f, loop, length); });
   }
 };
 
@@ -108,7 +106,7 @@ class Sharer {
 
   // Of so many parts at most; of a variable size each position is one.
   static std::vector<int64_t> lengths(const Candidate& c, int64_t most) {
-    if (!c.is_number()) return {1};
+    if (!c.is_number()) return std::vector<int64_t>(c.has_parts(1), 1);
     std::vector<int64_t> out;
     for (int64_t n = 2; n <= most; ++n) {
       const int64_t length = round_up(ceil_div(c.size(), n), c.unit);
