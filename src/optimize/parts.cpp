@@ -23,19 +23,53 @@ UOp stage_filled_over(std::span<const UOp> order, UOp loop) {
   return found;
 }
 
+// A position in what is staged, and where it exists.
+struct Place {
+  Linear sum;
+  std::vector<UOp> gates;
+};
+
+Place place_of(UOp position) {
+  const Gated g = split_gate(position);
+  return {linear(g.idx), conjuncts(g.valid)};
+}
+
+// What these terms of a sum are at most where the gates hold, which may bound multiples of some.
+double most(std::vector<Linear::Term> terms, std::span<const UOp> gates) {
+  double sum = 0;
+  for (UOp gate : gates) {
+    if (!gate->is(Op::Lt) || !is_const(gate->src(1)) || gate->src(0)->dtype != DType::index)
+      continue;
+    const Linear bound = linear(gate->src(0));
+    const auto of = [&](UOp n) { return std::ranges::find(terms, n, &Linear::Term::node); };
+    if (!bound.ok || !bound.count || of(bound.terms[0].node) == terms.end()) continue;
+    const int64_t times = of(bound.terms[0].node)->coeff / bound.terms[0].coeff;
+    if (times < 1 || !std::ranges::all_of(bound.all(), [&](const Linear::Term& t) {
+          return of(t.node) != terms.end() && of(t.node)->coeff == t.coeff * times;
+        }))
+      continue;
+    for (const Linear::Term& t : bound.all()) terms.erase(of(t.node));
+    sum += static_cast<double>(times * (gate->src(1)->arg.i - 1 - bound.constant));
+  }
+  for (const Linear::Term& t : terms)
+    sum += static_cast<double>(t.coeff) * static_cast<double>(t.node->hi);
+  return sum;
+}
+
 // Whether the loop is one digit of the position: multiples of the period, the loop's steps, and
 // less than a step. Period 0: there are no higher digits.
-bool is_digit(const Linear& sum, UOp loop, int64_t period) {
-  const auto step = static_cast<double>(sum.coeff_of(loop));
-  double below = 0;
-  if (!sum.ok || sum.constant != 0 || step <= 0) return false;
-  for (const Linear::Term& t : sum.all()) {
-    if (t.node == loop || (period && t.coeff % period == 0)) continue;
+bool is_digit(const Place& place, UOp loop, int64_t period) {
+  const Linear& sum = place.sum;
+  const int64_t step = sum.coeff_of(loop);
+  std::vector<Linear::Term> terms;
+  if (!sum.ok || sum.constant != 0 || step <= 0 || (period && step >= period)) return false;
+  for (const Linear::Term& t : sum.all())
+    if (!period || t.coeff % period) terms.push_back(t);
+  for (const Linear::Term& t : terms)
     if (t.coeff < 0 || t.node->lo < 0) return false;
-    below += static_cast<double>(t.coeff) * static_cast<double>(t.node->hi);
-  }
-  const double most = step * static_cast<double>(loop->hi) + below;
-  return below < step && (!period || most < static_cast<double>(period));
+  const bool ends = !period || most(terms, place.gates) < static_cast<double>(period);
+  std::erase_if(terms, [&](const Linear::Term& t) { return t.node == loop; });
+  return ends && most(terms, place.gates) < static_cast<double>(step);
 }
 
 int64_t period_above(const Linear& place, UOp loop) {
@@ -44,8 +78,6 @@ int64_t period_above(const Linear& place, UOp loop) {
     if (t.coeff > place.coeff_of(loop) && (!period || t.coeff < period)) period = t.coeff;
   return period;
 }
-
-Linear position_of(UOp place) { return linear(split_gate(place).idx); }
 
 class Following {
  public:
@@ -69,13 +101,13 @@ class Following {
     if (range_role(loop) != Role::Loop || loop->src(0)->ranges) return {};
     if (stage->ints(0) != static_cast<int64_t>(Space::Local)) return {};
     if (stage_filled_over(order_, loop) != stage) return {};
-    const Linear place = position_of(stage->src(1));
-    const int64_t period = period_above(place, loop), step = place.coeff_of(loop);
+    const Place place = place_of(stage->src(1));
+    const int64_t period = period_above(place.sum, loop), step = place.sum.coeff_of(loop);
     if (!is_digit(place, loop, period)) return {};
     Follower all;
     for (UOp read : order_) {
       if (!read->is(Op::Index) || read->src(0) != stage) continue;
-      const Follower f = followed_by(position_of(read->src(1)), period, step, loop);
+      const Follower f = followed_by(place_of(read->src(1)), period, step, loop);
       if (!f.loop || (all.loop && (all.num != f.num || all.den != f.den))) return {};
       all = f;
     }
@@ -84,9 +116,9 @@ class Following {
   }
 
   // What the position moves with along that axis; a variable size is the same one.
-  Follower followed_by(const Linear& position, int64_t period, int64_t step, UOp loop) const {
+  Follower followed_by(const Place& position, int64_t period, int64_t step, UOp loop) const {
     for (const Follower& f : found_) {
-      const int64_t ahead = position.coeff_of(f.loop);
+      const int64_t ahead = position.sum.coeff_of(f.loop);
       if (!ahead) continue;
       if (!is_digit(position, f.loop, period)) return {};
       const int64_t num = ahead * f.num, den = step * f.den, common = std::gcd(num, den);

@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kDimensions = 3;
 // Parts of each worker, at most: a slow one leaves some to others.
-constexpr int64_t kPartsEach = 4;
+constexpr int64_t kPartsEach = 8;
 // Of a part the time that others wait for the last one, and where parts are not alike.
-constexpr double kWaits = 0.02, kWaitsUneven = 0.5;
+constexpr double kWaits = 0.01, kWaitsUneven = 0.5;
 // A loop inside others in as many parts as there are workers: shorter ways through memory.
 constexpr double kShorter = 0.012;
 constexpr double kClearly = 0.98, kBalanced = 1.08;
@@ -62,6 +62,13 @@ class Sharer {
     uneven_ = std::ranges::any_of(s_.ranges.all, [](UOp r) { return r->src(0)->ranges != 0; });
     const double ideal = time_of(spent_.total / workers_, workers_);
     for (most_ = 1; most_ <= kDimensions && best_.time > kBalanced * ideal; ++most_) add_cuts(0, 1);
+    if (getenv("DBG")) {
+      fprintf(stderr, "sharer %d: total %g ideal %g best %g cands %zu: %s\n", workers_, spent_.total, ideal, best_.time, candidates_.size(), to_string(s_.actions).c_str());
+      for (auto& c : candidates_) { fprintf(stderr, "  cand %d size %ld unit %ld slots %lx outside %lx\n", range_slot(c.loop), c.size(), c.unit, c.slots, c.outside);
+        for (auto&f: c.followers) fprintf(stderr, "     f %d %ld/%ld\n", range_slot(f.loop), f.num, f.den); }
+      for (auto& n : spent_.nests) fprintf(stderr, "  nest %lx %g\n", n.loops, n.total);
+      for (auto& c : best_.cuts) fprintf(stderr, "  cut %d %ld\n", range_slot(c.of->loop), c.length);
+    }
     for (const Cut& c : best_.cuts) s_.act({Action::Part, range_slot(c.of->loop), c.length});
   }
 

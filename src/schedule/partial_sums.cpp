@@ -49,8 +49,11 @@ class PartialSums {
     find_reads();
     if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
     for (UOp r : over_) consider(r);
-    if (!longest_ || !pays(parts_)) return {};
-    return split();
+    for (int64_t least : {2 * target_.parallel_results, target_.parallel_results}) {
+      parts_ = longest_ ? parts_of(longest_, least) : 0;
+      if (parts_ && pays(parts_)) return split();
+    }
+    return {};
   }
 
  private:
@@ -127,14 +130,22 @@ class PartialSums {
     return results >= target_.parallel_results;
   }
 
-  // The loop with the longest steps, in the fewest equal parts that are enough.
+  // The loop with the longest steps.
   void consider(UOp r) {
-    int64_t sum = 0, parts = target_.parallel_results;
+    int64_t sum = 0;
     for (const Read& read : reads_) sum += step(read, r);
-    while (is_const(r->src(0)) && parts <= 4 * target_.parallel_results && size(r) % parts) ++parts;
-    if (sum <= step_) return;
-    step_ = sum, parts_ = parts;
-    longest_ = parts <= 4 * target_.parallel_results && parts < size(r) ? r : UOp();
+    if (sum > step_) step_ = sum, longest_ = r;
+  }
+
+  // So many parts or some more, the fewest of those that are nearest to equal; 0: there are none.
+  static int64_t parts_of(UOp r, int64_t least) {
+    if (!is_const(r->src(0))) return least < size(r) ? least : 0;
+    int64_t best = 0, padding = size(r) / 8;
+    for (int64_t n = least; n <= 4 * least && n < size(r); ++n) {
+      const int64_t length = ceil_div(size(r), n), more = length * n - size(r);
+      if (ceil_div(size(r), length) == n && more < padding) best = n, padding = more;
+    }
+    return best;
   }
 
   double work() const {
@@ -193,7 +204,7 @@ class PartialSums {
         {longest_, position}
     };
     const UOp value = sum_->src(0), n = longest_->src(0);
-    if (is_const(n)) return simplify(substitute(value, moved));
+    if (is_const(n) && size(longest_) % parts_ == 0) return simplify(substitute(value, moved));
     const UOp inside = lt(position, n);
     const UOp other = fold_identity(static_cast<Op>(sum_->ints(0)), value->dtype);
     return simplify(where(inside, gated_reads(substitute(value, moved), inside, 0), other));
