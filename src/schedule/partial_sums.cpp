@@ -16,7 +16,7 @@ namespace mote {
 namespace {
 
 // What is made for more threads may cost so little of the whole.
-constexpr double kLittle = 1.0 / 64;
+constexpr double kLittle = 1.0 / 32;
 
 // At most, where a variable counts its positions.
 int64_t size(UOp r) { return r->src(0)->ranges ? 0 : r->src(0)->hi; }
@@ -48,11 +48,13 @@ class PartialSums {
     if (!find_sum()) return {};
     find_reads();
     if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
-    for (UOp r : over_) consider(r);
-    for (int64_t least : {2 * target_.parallel_results, target_.parallel_results}) {
-      parts_ = longest_ ? parts_of(longest_, least) : 0;
-      if (parts_ && pays(parts_)) return split();
-    }
+    std::vector<UOp> loops = over_;
+    std::ranges::stable_sort(loops, std::greater(), [&](UOp r) { return steps(r); });
+    for (UOp r : loops)
+      for (int64_t least : {2 * target_.parallel_results, target_.parallel_results}) {
+        longest_ = r, parts_ = steps(r) ? parts_of(r, least) : 0;
+        if (parts_ && pays(parts_)) return split();
+      }
     return {};
   }
 
@@ -66,8 +68,8 @@ class PartialSums {
   int arguments_ = 0;                // that it has
   std::vector<Read> reads_;          // that matter
   double bytes_ = 0;                 // of all reads
-  UOp longest_;                      // the loop that is parted
-  int64_t step_ = 0, parts_ = 0;
+  UOp longest_;                      // the loop that is parted: of those that can be
+  int64_t parts_ = 0;
 
   // The only one, at known sizes, and nothing staged for it.
   bool find_sum() {
@@ -130,11 +132,10 @@ class PartialSums {
     return results >= target_.parallel_results;
   }
 
-  // The loop with the longest steps.
-  void consider(UOp r) {
+  int64_t steps(UOp r) const {
     int64_t sum = 0;
     for (const Read& read : reads_) sum += step(read, r);
-    if (sum > step_) step_ = sum, longest_ = r;
+    return sum;
   }
 
   // So many parts or some more, the fewest of those that are nearest to equal; 0: there are none.
