@@ -81,7 +81,11 @@ int64_t period_above(const Linear& place, UOp loop) {
 
 class Following {
  public:
-  Following(UOp body, UOp loop) : order_(toposort(body)), found_{{loop, 1, 1}} {}
+  Following(UOp body, UOp loop)
+      : order_(toposort(body)),
+        found_{
+            {loop, 1, 1}
+  } {}
 
   std::vector<Follower> run() {
     for (size_t i = order_.size(); i-- > 0;) {
@@ -148,9 +152,8 @@ class Parting {
   }
 
   UOp run(UOp body) {
-    return simplify(map_nodes("part", body, [this](UOp n, const Mapped& now) {
-      return changed(n, now);
-    }));
+    return simplify(
+        map_nodes("part", body, [this](UOp n, const Mapped& now) { return changed(n, now); }));
   }
 
  private:
@@ -175,8 +178,9 @@ class Parting {
   // Where it is in the memory of one part.
   UOp within(UOp place) const {
     const Gated g = split_gate(place);
-    std::vector<std::pair<UOp, UOp>> whole, back, first{
-        {part_, index(0)}
+    std::vector<std::pair<UOp, UOp>> whole, back,
+        first{
+            {part_, index(0)}
     };
     for (const Piece& p : pieces_)  // the last part is shorter, but stands at the same places
       if (p.inner && p.inner->ranges != slot_bit(p.inner)) {

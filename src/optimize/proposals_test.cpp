@@ -136,7 +136,7 @@ TEST_SUITE("actions") {
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile + "; fetch 2 0");
     target.threads = 2;
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) ==
-          tile + "; part 0 2; fetch 2 0");
+          tile + "; part 0 1; fetch 2 0");
   }
 
   TEST_CASE("all that the next position of a loop reads is fetched, each line once") {
@@ -212,7 +212,7 @@ TEST_SUITE("actions") {
     CHECK(is_other(chosen(512, 4096)));        // long pieces come fast
     CHECK(is_other(chosen(16, 400)));          // near
     target.threads = 2;
-    CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3; part 0 4");
+    CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3; part 0 16");
     target.threads = 3;  // does not divide
     CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3; part 0 11");
   }
@@ -259,7 +259,7 @@ TEST_SUITE("actions") {
       target.threads = 2;
       Program shared = lower(optimize(matmul_body(n, n, n), target), target);
       CHECK(shared.global_extent == 2);
-      CHECK(executed(shared) < 1.1 * alone);
+      CHECK(executed(shared) < 1.12 * alone);
     }
   }
 

@@ -62,13 +62,6 @@ class Sharer {
     uneven_ = std::ranges::any_of(s_.ranges.all, [](UOp r) { return r->src(0)->ranges != 0; });
     const double ideal = time_of(spent_.total / workers_, workers_);
     for (most_ = 1; most_ <= kDimensions && best_.time > kBalanced * ideal; ++most_) add_cuts(0, 1);
-    if (getenv("DBG")) {
-      fprintf(stderr, "sharer %d: total %g ideal %g best %g cands %zu: %s\n", workers_, spent_.total, ideal, best_.time, candidates_.size(), to_string(s_.actions).c_str());
-      for (auto& c : candidates_) { fprintf(stderr, "  cand %d size %ld unit %ld slots %lx outside %lx\n", range_slot(c.loop), c.size(), c.unit, c.slots, c.outside);
-        for (auto&f: c.followers) fprintf(stderr, "     f %d %ld/%ld\n", range_slot(f.loop), f.num, f.den); }
-      for (auto& n : spent_.nests) fprintf(stderr, "  nest %lx %g\n", n.loops, n.total);
-      for (auto& c : best_.cuts) fprintf(stderr, "  cut %d %ld\n", range_slot(c.of->loop), c.length);
-    }
     for (const Cut& c : best_.cuts) s_.act({Action::Part, range_slot(c.of->loop), c.length});
   }
 
@@ -88,27 +81,31 @@ class Sharer {
   }
 
   void find_candidates() {
-    uint64_t outside = 0;
-    std::vector<UOp> loops = s_.ranges.all;
-    std::ranges::sort(loops, {}, nest_order);
-    for (UOp r : loops) {
-      const Role role = range_role(r);
-      if (std::ranges::count(s_.outputs, r) && may_launch(s_.body, r, Role::Global, nullptr)) {
-        Candidate c{r, followers(s_.body, r), slot_bit(r), outside, 1};
-        for (const Follower& f : c.followers) {
-          c.slots |= slot_bit(f.loop);
-          c.unit = std::lcm(c.unit, f.den);
-        }
-        if (c.size() > c.unit) candidates_.push_back(std::move(c));
+    for (UOp r : s_.outputs) {
+      if (!may_launch(s_.body, r, Role::Global, nullptr)) continue;
+      Candidate c{r, followers(s_.body, r), slot_bit(r), 0, 1};
+      for (const Follower& f : c.followers) {
+        c.slots |= slot_bit(f.loop);
+        c.unit = std::lcm(c.unit, f.den);
       }
-      if (role == Role::Loop || role == Role::Accumulate || role == Role::Ordered)
-        if (is_outputs(r)) outside |= slot_bit(r);
+      c.outside = outside(c.slots);
+      if (c.size() > c.unit) candidates_.push_back(std::move(c));
     }
   }
 
-  // A loop of the nest that stores.
-  bool is_outputs(UOp r) const {
-    return spent_.nests.back().loops & slot_bit(r);
+  // Loops that some of these stand in.
+  uint64_t outside(uint64_t slots) const {
+    uint64_t out = 0;
+    for (const Spent::Nest& n : spent_.nests)
+      for (UOp inner : s_.ranges.all)
+        for (UOp r : s_.ranges.all) {
+          const Role role = range_role(r);
+          const bool is_outer =
+              role == Role::Loop || role == Role::Accumulate || role == Role::Ordered;
+          const bool both = (n.loops & slots & slot_bit(inner)) && (n.loops & slot_bit(r));
+          if (is_outer && both && nest_order(r) < nest_order(inner)) out |= slot_bit(r);
+        }
+    return out & ~slots;
   }
 
   // Of so many parts at most; of a variable size each position is one.

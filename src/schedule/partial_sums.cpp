@@ -17,6 +17,7 @@ namespace {
 
 // What is made for more threads may cost so little of the whole.
 constexpr double kLittle = 1.0 / 32;
+constexpr int64_t kTile = 256;  // outputs that registers hold
 
 // At most, where a variable counts its positions.
 int64_t size(UOp r) { return r->src(0)->ranges ? 0 : r->src(0)->hi; }
@@ -50,6 +51,8 @@ class PartialSums {
     if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
     std::vector<UOp> loops = over_;
     std::ranges::stable_sort(loops, std::greater(), [&](UOp r) { return steps(r); });
+    // Parts of another than the longest are small products: only where outputs are few tiles.
+    if (count(outputs_) > 2 * target_.parallel_results * kTile && !loops.empty()) loops.resize(1);
     for (UOp r : loops)
       for (int64_t least : {2 * target_.parallel_results, target_.parallel_results}) {
         longest_ = r, parts_ = steps(r) ? parts_of(r, least) : 0;
