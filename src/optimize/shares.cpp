@@ -25,13 +25,13 @@ constexpr double kClearly = 0.98, kBalanced = 1.08;
 struct Candidate {
   UOp loop;
   std::vector<Follower> followers;
-  uint64_t slots = 0;    // of both
+  uint64_t slots = 0;    // of the loop and its followers
   uint64_t outside = 0;  // of loops that it stands in
   int64_t unit = 1;      // lengths of parts are multiples of it
 
   int64_t size() const { return Sketch::size(loop); }
   bool is_number() const { return is_const(loop->src(0)); }
-  // Followers have as many parts.
+  // All followers have as many parts.
   bool has_parts(int64_t length) const {
     return std::ranges::all_of(followers,
                                [&](const Follower& f) { return follows(f, loop, length); });
