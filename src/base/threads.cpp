@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -24,6 +25,8 @@
 namespace mote {
 namespace {
 
+constexpr int kMostThreads = 1024;
+
 // Long enough to bridge the gap between two kernels of a step, short enough not to burn a shared
 // core.
 constexpr auto spin_time = std::chrono::microseconds(30);
@@ -36,8 +39,12 @@ void pause() {
 #endif
 }
 
+// More threads than cores: who spins keeps another one from its work.
+std::atomic<bool> may_spin{true};
+
 // Returns once value is not `old`: spins briefly, then sleeps.
 void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
+  if (!may_spin.load(std::memory_order_relaxed)) return value.wait(old, std::memory_order_acquire);
   const auto end = std::chrono::steady_clock::now() + spin_time;
   do {
     for (int i = 0; i < 16; ++i, pause())
@@ -111,7 +118,13 @@ class Pool {
     int64_t end = 0;
   };
 
+  // Where a worker sleeps: the number of times it was called.
+  struct alignas(64) Bell {
+    std::atomic<uint32_t> rings{0};
+  };
+
   void work(int index);
+  void ring(int first);
   void share_out(int64_t chunks, int threads);
   void run_chunks(int thread);
   void run_share(Share& share);
@@ -120,7 +133,7 @@ class Pool {
   std::mutex one_job_;
   int started_ = 0;  // guarded by one_job_
 
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // number of jobs published, where workers sleep
+  std::array<Bell, kMostThreads> bells_;  // by worker
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int> workers_wanted_{0};
   std::atomic<bool> failed_{false};
@@ -161,12 +174,24 @@ void Pool::run_share(Share& share) {
   }
 }
 
+// Two workers are called by the caller and two by each of them, so that no one calls all.
+void Pool::ring(int first) {
+  const int end = std::min(first + 2, workers_wanted_.load(std::memory_order_relaxed));
+  for (int i = first; i < end; ++i) {
+    Bell& bell = bells_[static_cast<size_t>(i)];
+    bell.rings.fetch_add(1, std::memory_order_release);
+    bell.rings.notify_one();
+  }
+}
+
 void Pool::work(int index) {
   FloatEnvironment nearest;  // a thread inherits the environment of the one that starts it
+  const std::atomic<uint32_t>& rings = bells_[static_cast<size_t>(index)].rings;
   uint32_t seen = 0;
   for (;;) {
-    wait_while(epoch_, seen);
-    seen = epoch_.load(std::memory_order_acquire);
+    wait_while(rings, seen);
+    seen = rings.load(std::memory_order_acquire);
+    ring(2 * index + 2);
     if (index >= workers_wanted_.load(std::memory_order_relaxed)) continue;
     if (state_.fetch_add(1, std::memory_order_acq_rel) & open_bit) run_chunks(index + 1);
     if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_one();
@@ -204,8 +229,7 @@ bool Pool::run(int64_t chunks, ChunkFunction function, void* context, int thread
   failed_.store(false, std::memory_order_relaxed);
   workers_wanted_.store(wanted, std::memory_order_relaxed);
   state_.fetch_or(open_bit, std::memory_order_release);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  ring(0);
   run_chunks(0);
   uint32_t now = state_.fetch_and(~open_bit, std::memory_order_acq_rel) & ~open_bit;
   for (; now != 0; now = state_.load(std::memory_order_acquire)) wait_while(state_, now);
@@ -263,11 +287,15 @@ int usable_cores() {
 int thread_count() {
   const int set = wanted_threads.load(std::memory_order_relaxed);
   if (set > 0) return set;
-  static const int cores = std::min(usable_cores(), 1024);
+  static const int cores = std::min(usable_cores(), kMostThreads);
   return cores;
 }
 
-void set_thread_count(int count) { wanted_threads.store(std::clamp(count, 1, 1024)); }
+void set_thread_count(int count) {
+  const int threads = std::clamp(count, 1, kMostThreads);
+  wanted_threads.store(threads);
+  may_spin.store(threads <= usable_cores());
+}
 
 void parallel_for(int64_t chunks, ChunkFunction function, void* context) {
   const int threads = thread_count();

@@ -417,15 +417,20 @@ UOp with_role(UOp body, UOp r, Role role) {
   return RangeChange(r, t, {t}, {}).run(body);
 }
 
-UOp launched(UOp body, UOp r, Role role, std::string* refused) {
-  if (range_role(r) != Role::Loop) return refuse(refused, "not an output loop");
-  if (r->src(0)->ranges) return refuse(refused, "its extent depends on other loops");
-  if (role != Role::Global && !is_const(r->src(0)))
-    return refuse(refused, "its extent is not a number");
+bool may_launch(UOp body, UOp r, Role role, std::string* refused) {
+  const char* why = nullptr;
+  if (range_role(r) != Role::Loop) why = "not an output loop";
+  else if (r->src(0)->ranges) why = "its extent depends on other loops";
+  else if (role != Role::Global && !is_const(r->src(0))) why = "its extent is not a number";
   for (Node* end : body->src())
-    if (!std::ranges::count(closed_ranges(UOp(end)), r.get()))
-      return refuse(refused, "some output does not stand in this loop");
-  return with_role(body, r, role);
+    if (!why && !std::ranges::count(closed_ranges(UOp(end)), r.get()))
+      why = "some output does not stand in this loop";
+  if (why) refuse(refused, why);
+  return !why;
+}
+
+UOp launched(UOp body, UOp r, Role role, std::string* refused) {
+  return may_launch(body, r, role, refused) ? with_role(body, r, role) : UOp();
 }
 
 UOp apply_global(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimize/apply.h"
 #include "optimize/moves.h"
 #include "optimize/small_kernels_test.h"
 
@@ -35,6 +36,12 @@ TEST_SUITE("actions") {
         "global 0",
         "order 1 0",
         "order 1 0; global 1",
+        "part 0 4",
+        "part 1 1; part 0 4",
+        "split 2 4 reduce; accumulate 2; order 2 0 1; part 1 2; part 2 3",
+        "stage sum 0 1; split 4 4 vector; split 3 4 upcast; part 0 4",
+        "stage sum 1 0; split 3 3 upcast; stage 1 4 2; part 1 6",
+        "stage 2 2 1; stage 1 2; part 1 3",
         "split 0 3 upcast; split 1 4 vector; split 2 2 unroll; global 0",
         "split 1 4 vector; split 1 2 upcast; split 2 3 reduce; order 2 5",
         "accumulate 2",
@@ -70,6 +77,26 @@ TEST_SUITE("actions") {
       }
       CHECK(run(body, m, n, k) == want);
     }
+  }
+
+  // Sums in tiles of 3 rows, of 10, for 16 lanes, of 20: the last ones are cut off.
+  TEST_CASE("what is staged for all rows is staged for the rows of a part") {
+    Arena arena;
+    ArenaScope scope(arena);
+    const UOp body = apply_all(matmul_body(10, 20, 8), parse_actions("stage sum 0 1; split 3 3 upcast; "
+                                                                     "split 4 16 vector"));
+    REQUIRE(body);
+    const std::vector<Follower> found = followers(body, Ranges(body).find(0));
+    REQUIRE(found.size() == 1);
+    CHECK(range_slot(found[0].loop) == 3);
+    CHECK((found[0].num == 1 && found[0].den == 3));
+    std::string refused;
+    CHECK(!apply(body, {Action::Part, 0, 4}, &refused));
+    CHECK(refused == "its parts are none of what is staged");
+    const UOp parted = apply(body, {Action::Part, 0, 6}, &refused);
+    REQUIRE(parted);
+    for (UOp n : toposort(parted))
+      if (n->is(Op::Stage)) CHECK(n->ints(1) < 7 * 20);  // lanes beyond the last row
   }
 
   TEST_CASE("merge joins what is contiguous and refuses what is not") {

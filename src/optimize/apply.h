@@ -105,7 +105,19 @@ inline const ActionRow& row(Action::Kind kind) { return action_rows[kind]; }
 // positions exist, empty for all.
 UOp change_range(UOp body, UOp from, UOp to, std::vector<UOp> ranges, UOp inside);
 UOp with_role(UOp body, UOp range, Role role);
-// An output loop becomes a dimension of the launch; empty: refused.
+// A loop that fills a stage of which nobody reads more than the part of an output's loop that he
+// works on: for a part of so many positions that many * num / den.
+struct Follower {
+  UOp loop;
+  int64_t num = 1, den = 1;
+  bool alone = false;  // the stage is filled over no other
+};
+std::vector<Follower> followers(UOp body, UOp loop);
+// Whether it has as many parts as the loop in parts of this length, and all of them are loops.
+bool follows(const Follower& follower, UOp loop, int64_t length);
+// Whether an output loop may become a dimension of the launch.
+bool may_launch(UOp body, UOp range, Role role, std::string* refused);
+// It becomes one; empty: refused.
 UOp launched(UOp body, UOp range, Role role, std::string* refused);
 bool fills_stage(UOp body, UOp range);  // something is staged over it
 

@@ -78,8 +78,8 @@ class Contraction {
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
   bool pack_left_ = false, pack_right_ = false, windows_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
-  int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is staged
-  std::vector<int> reduces_;           // slots inside a block
+  int block_ = -1;
+  std::vector<int> reduces_;  // slots inside a block
 
   static int64_t size(UOp r) { return Sketch::size(r); }
   static int64_t stride(UOp position, UOp r) { return stride_of(position, r).value_or(0); }
@@ -199,17 +199,6 @@ class Contraction {
     return count * bytes_ <= target_.l2_bytes / 2;
   }
 
-  // Rows are cut for threads, in whole tiles, unless they have something better.
-  int64_t rows_of_share() const {
-    return std::max(view_.tile.rows, ceil_div(size(view_.row), 4 * target_.threads));
-  }
-  bool shares_out_rows() const {
-    const int64_t wanted = 4 * target_.threads;
-    return target_.threads > 1 && size(view_.row) >= target_.threads * rows_of_share() &&
-           std::ranges::none_of(
-               axes_, [&](UOp r) { return reuses_nothing_along(r) && size(r) >= wanted; });
-  }
-
   // Blocks of the reduce are wanted, and the outputs cannot hold the sums between them.
   bool needs_place_for_sums() const {
     if (!(block_depth_ || block_axis_) || s_.sum_stage || !sums_fit()) return false;
@@ -235,21 +224,13 @@ class Contraction {
       if (trial.range_of(range_slot(view_.row)))
         outside.insert(outside.begin(), range_slot(view_.row));
     }
-    int shared_rows = -1;
-    if (whole && shares_out_rows()) {
-      shared_rows = over.back();
-      outside.push_back(shared_rows);
-      over.back() = trial.split(over.back(), rows_of_share(), Role::Loop);
-    }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
     ContractionTaste inside = taste_;
     inside.view = 0;
     const std::optional<Product> again = find_product(trial);
     if (!again) return false;
-    Contraction staged(trial, *again, inside);
-    staged.shared_rows_ = shared_rows;
-    if (!staged.run()) return false;
+    if (!Contraction(trial, *again, inside).run()) return false;
     copy_in_squares(trial, outside, over);
     s_.take(trial);
     return true;
@@ -403,10 +384,9 @@ class Contraction {
       if (length % n == 0) block_depth_ = n;
   }
 
-  // No loop around the blocks of the sum packs the same columns anew. Threads do not count: sums
-  // have the same blocks without them.
+  // No loop around the blocks of the sum packs the same columns anew.
   bool packs_once() const {
-    auto moves = [&](UOp r) { return view_.right.depends_on(r) || range_slot(r) == shared_rows_; };
+    auto moves = [&](UOp r) { return view_.right.depends_on(r); };
     if (s_.sum_stage) return std::ranges::all_of(open_ranges(s_.sum_stage), moves);
     return std::ranges::all_of(axes_, [&](UOp r) { return r == view_.row || moves(r); });
   }
@@ -434,45 +414,14 @@ class Contraction {
     lane_ = s_.split(columns_, t.lanes, Role::Vector);
     if (t.vectors > 1) vector_ = s_.split(columns_, t.vectors, Role::Upcast);
     if (!rows_first && t.rows > 1) row_in_ = s_.split(rows_, t.rows, Role::Upcast);
-    const bool by_rows = shares_rows_rather();
-    if (by_rows) share_out(rows_);
     const int64_t tiles = row_tiles_ > 1 ? size(s_.range_of(rows_)) : 0;
     if (tiles > row_tiles_) {
       row_blocks_ = rows_;
       rows_ = s_.split(rows_, ceil_div(tiles, ceil_div(tiles, row_tiles_)), Role::Loop);
     }
-    if (!by_rows) share_out(columns_);
     cut_reduce();
     order(others);
     fetch_right(others);
-  }
-
-  // Of threads that share out tiles all wait for the one that has most; too few are not shared out,
-  // and of a variable size there may be too few.
-  double unevenness(UOp axis, int64_t piece) const {
-    const int64_t tiles = ceil_div(size(axis), piece);
-    if (tiles < 2 * target_.threads) return HUGE_VAL;
-    if (!is_const(axis->src(0))) return 2;
-    return static_cast<double>(round_up(tiles, target_.threads)) / static_cast<double>(tiles);
-  }
-
-  // The axis that parts clearly more evenly, or else the longer one that stays whole in a cache.
-  bool shares_rows_rather() const {
-    const double rows = unevenness(view_.row, view_.tile.rows),
-                 columns = unevenness(view_.column, view_.tile.columns());
-    if (std::fmax(rows, columns) > 1.05 * std::fmin(rows, columns)) return rows < columns;
-    return size(view_.row) > size(view_.column) && row_tiles_ <= 1;
-  }
-
-  // Each worker gets one part of an axis, and packs what it needs once.
-  void share_out(int& slot) {
-    if (target_.threads < 2 || axes_.size() > 2 || s_.sum_stage || !s_.nests.empty()) return;
-    UOp r = s_.range_of(slot);
-    if (!r || size(r) < 2 * target_.threads) return;
-    const int inner = s_.split(slot, ceil_div(size(r), target_.threads), Role::Loop);
-    if (inner < 0) return;
-    s_.shared = slot;
-    slot = inner;
   }
 
   // Only where the sums may wait in memory.

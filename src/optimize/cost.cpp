@@ -69,7 +69,10 @@ class Model {
       // What comes from near comes in time, nearly always.
       const double parts[] = {n.compute, n.near, n.far, n.memory}, shown[] = {0.3, 0.1, 0.3, 0.3};
       const auto most = static_cast<size_t>(std::ranges::max_element(parts) - parts);
-      for (size_t i = 0; i < 4; ++i) out.total += parts[i] * (i == most ? 1 : shown[i]);
+      Spent::Nest& nest = out.nests.emplace_back();
+      for (size_t i = 0; i < 4; ++i) nest.total += parts[i] * (i == most ? 1 : shown[i]);
+      for (int s : nests_[out.nests.size() - 1].loops) nest.loops |= uint64_t{1} << s;
+      out.total += nest.total;
       out.compute += n.compute, out.near += n.near, out.far += n.far, out.memory += n.memory;
     }
     out.total /= shares();
@@ -82,7 +85,7 @@ class Model {
   UOp range_[kSlots];
   double extent_[kSlots];
   uint64_t loops_ = 0, vectors_ = 0, tiles_ = 0, accumulated_ = 0;
-  uint64_t workers_ = 0;  // who all do what does not depend on them
+  uint64_t workers_ = 0;  // of the launch: all do what does not depend on them
   std::vector<Nest> nests_;
   std::vector<Access> accesses_;
   std::vector<double> compute_;  // by nest
@@ -93,7 +96,7 @@ class Model {
     extent_[slot] = static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
     if (r->src(0)->is(Op::Where)) extent_[slot] *= kOpen;
     const Role role = range_role(r);
-    if (is_worker(role)) workers_ |= slot_bit(r);
+    if (is_launched(r)) workers_ |= slot_bit(r);
     if (role == Role::Fragment) return;  // lanes share out what it has
     if (role == Role::Vector)
       vectors_ |= slot_bit(r);

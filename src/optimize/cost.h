@@ -13,6 +13,11 @@ struct Spent {
   double total = 0;  // these in units of one vector operation; of one worker
   double compute = 0, near = 0, far = 0, memory = 0;
   double steps = 0;  // positions of all loops that are run through, stages filled again
+  struct Nest {
+    uint64_t loops = 0;  // slots of those that it is run in
+    double total = 0;
+  };
+  std::vector<Nest> nests;
   int64_t tile = 1;  // elements of the largest tile: instructions one by one
   int stages = 0;
   int64_t scratch_bytes = 0;  // of all stages

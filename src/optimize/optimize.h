@@ -11,6 +11,9 @@
 //   order 3 1 2          of these loops the range of slot 3 stands outermost, that of 2 innermost:
 //                        they exchange their slots
 //   global 0             slot 0 is shared out and stands outermost, as a dimension of the launch
+//   part 0 4             slot 0 is shared out in parts of 4 positions, and what is staged over
+//                        copies of it is staged for the part; with a global range the number of
+//                        the part is one dimension of the launch, in which it moves faster
 //   local 3              slot 3 is shared out to the workers of a block
 //   group 2              so is the reduce range of slot 2: workers fold together
 //   share 5 3            the range of slot 5, over which something is staged or folded, is shared

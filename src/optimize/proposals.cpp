@@ -48,7 +48,6 @@ class Chooser : Sketch {
   struct Proposal {
     const char* name;
     int variants;
-    bool shares;  // it looks at how many threads there are
     bool (Chooser::*propose)(int n);
   };
   static const Proposal kProposals[7];
@@ -89,10 +88,6 @@ class Chooser : Sketch {
     std::vector<Chooser> ways;
     for (Way& way : found) {
       way.trial.target = target;
-      if (way.row->shares && target->threads > 1) {
-        way.trial = *this;
-        if (!(way.trial.*way.row->propose)(way.n)) continue;
-      }
       ways.push_back(std::move(way.trial));
       if (!all) break;
     }
@@ -404,9 +399,8 @@ class Chooser : Sketch {
     if (swept.empty() || streams == 1 || streams > kMostStreams) return false;
     std::vector<int> nest;
     for (UOp r : swept) nest.push_back(range_slot(r));
-    const bool all = swept.size() == outputs.size();
     Sketch trial = *this;
-    int64_t vectors = vectors_of_step(streams, parted && target->threads > 1);
+    int64_t vectors = vectors_of_step(streams);
     while (vectors > 1 && size(swept.back()) % vectors) --vectors;
     if (vectors > 1) trial.split(nest.back(), vectors, Role::Upcast);
     const int slot = range_slot(parts);
@@ -417,7 +411,6 @@ class Chooser : Sketch {
     std::erase_if(nest, [&](int n) { return !trial.range_of(n); });
     if (!nest.empty() && !trial.act({Action::Order, rows, 0, Role::Loop, nest})) return false;
     take(trial);
-    sweeps = all;
     return true;
   }
 
@@ -444,22 +437,9 @@ class Chooser : Sketch {
     const int64_t lanes = target->vector_bytes / size_of(sum->dtype), vectors = size(k) / lanes;
     if (bytes <= 4 * target->l2_bytes || piece >= kPage) return false;
     if (size(k) % lanes || vectors < 4 || size(c) < 2) return false;
-    const int64_t share = std::max<int64_t>(2, ceil_div(size(c), target->threads));
-    return (share < size(c) && stage_channels(c, n, k, share)) || stage_channels(c, n, k, size(c));
-  }
-
-  bool stage_channels(UOp c, UOp n, UOp k, int64_t share) {
     Sketch trial = *this;
-    const int64_t lanes = target->vector_bytes / size_of(sum->dtype);
-    const int rows = range_slot(n), along = range_slot(k);
-    int staged = range_slot(c);
-    if (share < size(c)) {
-      trial.shared = staged;
-      staged = trial.split(staged, share, Role::Loop);
-    }
-    const int copies = trial.next_slot();
-    if (staged < 0 || !trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {staged}}))
-      return false;
+    const int rows = range_slot(n), along = range_slot(k), copies = trial.next_slot();
+    if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, {range_slot(c)}})) return false;
     if (trial.split(along, lanes, Role::Vector) < 0) return false;
     if (const int64_t f = largest_factor(size(k) / lanes, {4, 5, 6, 3, 2}); f > 1)
       trial.split(along, f, Role::Upcast);
@@ -470,11 +450,9 @@ class Chooser : Sketch {
     return true;
   }
 
-  // What a step costs beside its loads is shared by several vectors, and one thread alone has more
-  // of a row on its way. Threads that wait for memory together do so less with a line of each row.
-  int64_t vectors_of_step(int64_t streams, bool threaded) const {
-    if (looks_for_nans(sum)) return std::min<int64_t>(target->vector_registers / 2 / streams, 8);
-    return threaded ? std::max<int64_t>(1, kCacheLine / target->vector_bytes) : 8;
+  // What a step costs beside its loads is shared by several vectors.
+  int64_t vectors_of_step(int64_t streams) const {
+    return looks_for_nans(sum) ? std::min<int64_t>(target->vector_registers / 2 / streams, 8) : 8;
   }
 
   // Of the largest of values: in two of them at once, which stay in registers so long.
@@ -594,13 +572,13 @@ class Chooser : Sketch {
 };
 
 const Chooser::Proposal Chooser::kProposals[7] = {
-    {"contraction",  7, true,  &Chooser::contraction },
-    {"squares",      1, false, &Chooser::squares     },
-    {"memory order", 1, true,  &Chooser::memory_order},
-    {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       1, false, &Chooser::digits      },
-    {"rows",         1, false, &Chooser::rows        },
-    {"tile",         1, false, &Chooser::tile        },
+    {"contraction",  7, &Chooser::contraction },
+    {"squares",      1, &Chooser::squares     },
+    {"memory order", 1, &Chooser::memory_order},
+    {"sweep",        1, &Chooser::sweep       },
+    {"digits",       1, &Chooser::digits      },
+    {"rows",         1, &Chooser::rows        },
+    {"tile",         1, &Chooser::tile        },
 };
 
 }  // namespace

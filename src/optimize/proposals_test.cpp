@@ -49,7 +49,7 @@ TEST_SUITE("actions") {
   }
 
   // Threads that share out a row would each sum all of it.
-  TEST_CASE("threads share out few long rows, or none, but not what each row's sum is for") {
+  TEST_CASE("threads share out few long rows, but not what each row's sum is for") {
     Arena arena;
     ArenaScope scope(arena);
     Target target = avx512();
@@ -62,9 +62,8 @@ TEST_SUITE("actions") {
                       binary(Op::Div, at(a, i * length + j), sum), {i, j});
     for (target.threads = 1; target.threads <= 32; target.threads *= 2) {
       const std::string chosen = to_string(choose_actions(body, target).actions);
-      CHECK(chosen.find("global 1") == std::string::npos);
-      CHECK((chosen.find("global 0") != std::string::npos) ==
-            (target.threads > 1 && target.threads <= 7));
+      CHECK(chosen.find("part 1") == std::string::npos);
+      CHECK((chosen.find("part 0 1") != std::string::npos) == (target.threads > 1));
     }
   }
 
@@ -105,7 +104,7 @@ TEST_SUITE("actions") {
     CHECK(
         to_string(choose_actions(large_fold(Op::Add, false), target).actions) ==
         "split 0 16 vector; split 0 8 upcast; split 1 512 reduce; split 1 4 unroll; accumulate 4; "
-        "order 4 0; split 4 16 loop; order 4 6; global 4");
+        "order 4 0; part 4 16");
   }
 
   // c[s, i, j] = sum over k of a[s, i, k] * b[s, k, j]
@@ -137,7 +136,7 @@ TEST_SUITE("actions") {
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile + "; fetch 2 0");
     target.threads = 2;
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) ==
-          tile + "; global 0; fetch 2 0");
+          tile + "; part 0 1; fetch 2 0");
   }
 
   TEST_CASE("all that the next position of a loop reads is fetched, each line once") {
@@ -186,9 +185,8 @@ TEST_SUITE("actions") {
     const std::string lane = "order 3 2; split 1 16 vector", upcast = "; split 1 8 upcast",
                       block = "; split 2 4 unroll; accumulate 3; order 3 1";
     CHECK(to_string(choose_actions(body, target).actions) == lane + upcast + block);
-    // A line of each row in turn.
     target.threads = 2;
-    CHECK(to_string(choose_actions(body, target).actions) == lane + block + "; global 0");
+    CHECK(to_string(choose_actions(body, target).actions) == lane + upcast + block + "; part 0 1");
   }
 
   TEST_CASE("sums of channels are folded as memory lies") {
@@ -214,9 +212,9 @@ TEST_SUITE("actions") {
     CHECK(is_other(chosen(512, 4096)));        // long pieces come fast
     CHECK(is_other(chosen(16, 400)));          // near
     target.threads = 2;
-    CHECK(chosen(512, 400) == "split 0 16 loop; stage sum 3; " + inside + "4; global 0");
-    target.threads = 3;  // does not divide: sums are made in the same order all the same
-    CHECK(chosen(512, 400) == "split 0 11 loop; stage sum 3; " + inside + "4; global 0");
+    CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3; part 0 16");
+    target.threads = 3;  // does not divide
+    CHECK(chosen(512, 400) == "stage sum 0; " + inside + "3; part 0 11");
   }
 
   TEST_CASE("partial gradients of weights are shared out by parts, and packed once") {
@@ -261,22 +259,14 @@ TEST_SUITE("actions") {
       target.threads = 2;
       Program shared = lower(optimize(matmul_body(n, n, n), target), target);
       CHECK(shared.global_extent == 2);
-      CHECK(executed(shared) < 1.1 * alone);
+      CHECK(executed(shared) < 1.12 * alone);
     }
   }
 
-  TEST_CASE("products are shared out by the axis that parts evenly") {
+  TEST_CASE("products are shared out evenly") {
     Arena arena;
     ArenaScope scope(arena);
     Target target = avx512();
-    target.threads = 2;
-    auto threaded = [&](int64_t m, int64_t n, int64_t k) {
-      const std::string actions = to_string(choose_actions(matmul_body(m, n, k), target).actions);
-      return actions.substr(actions.rfind("global"));
-    };
-    CHECK(threaded(1000, 333, 777) == "global 0");  // 125 tiles of rows, 7 of columns
-    CHECK(threaded(104, 1920, 512) == "global 1");  // 13 and 40
-    CHECK(threaded(512, 512, 512) == "global 0");   // 64 and 11
     // Blocks of rows part the share of a thread evenly too.
     target.l2_bytes = 1 << 20;
     target.threads = 1;

@@ -1,87 +1,161 @@
-// The loop that threads share out.
+// What threads share out: up to three loops, each in parts, chosen by how long the kernel then
+// takes. What stands in none of a loop's parts is done again for each of them.
 #include <algorithm>
+#include <bit>
+#include <numeric>
 
 #include "base/integers.h"
 #include "ir/program.h"
+#include "optimize/cost.h"
 #include "optimize/sketch.h"
 
 namespace mote {
 
 namespace {
 
+constexpr size_t kDimensions = 3;
+// Parts of each worker, at most: a slow one leaves some to others.
+constexpr int64_t kPartsEach = 8;
+// Of a part the time that others wait for the last one, and where parts are not alike.
+constexpr double kWaits = 0.01, kWaitsUneven = 0.5;
+// A loop inside others in as many parts as there are workers: shorter ways through memory.
+constexpr double kShorter = 0.012;
+constexpr double kClearly = 0.98, kBalanced = 1.08;
+
+struct Candidate {
+  UOp loop;
+  std::vector<Follower> followers;
+  uint64_t slots = 0;    // of the loop and its followers
+  uint64_t outside = 0;  // of loops that it stands in
+  int64_t unit = 1;      // lengths of parts are multiples of it
+
+  int64_t size() const { return Sketch::size(loop); }
+  bool is_number() const { return is_const(loop->src(0)); }
+  // All followers have as many parts.
+  bool has_parts(int64_t length) const {
+    return std::ranges::all_of(followers,
+                               [&](const Follower& f) { return follows(f, loop, length); });
+  }
+};
+
+struct Cut {
+  const Candidate* of;
+  int64_t length;
+  int64_t parts() const { return ceil_div(of->size(), length); }
+};
+
+struct Plan {
+  std::vector<Cut> cuts;
+  double time = 0;
+};
+
 class Sharer {
  public:
-  explicit Sharer(Sketch& sketch) : s_(sketch) {}
+  explicit Sharer(Sketch& sketch) : s_(sketch), workers_(sketch.target->threads) {}
 
   void run() {
-    if (s_.target->threads < 2) return;
-    double work = 1;
-    for (UOp r : s_.ranges.all) work *= static_cast<double>(std::max<int64_t>(r->src(0)->hi, 1));
-    if (work < 32768) return;
-    if (s_.shared >= 0 && s_.act({Action::Global, s_.shared, 0, Role::Loop})) return;
-    if ((s_.sweeps || goes_in_order()) && thread_chunks(s_.target->threads)) return;
-    UOp best;
-    for (UOp r : s_.outputs)
-      if (Sketch::size(r) >= s_.target->threads && (!best || Sketch::size(best) < most_chunks()) &&
-          !repeats_stages(r, false) && !repeats_stages(r, true) &&
-          !repeats_folds(r, Sketch::size(r))) {
-        best = !best || Sketch::size(r) > Sketch::size(best) ? r : best;
-        if (Sketch::size(best) >= most_chunks()) break;
-      }
-    if (best)
-      s_.act({Action::Global, range_slot(best), 0, Role::Loop});
-    else
-      thread_chunks(most_chunks());
+    if (workers_ < 2) return;
+    spent_ = cost(s_.body, *s_.target);
+    best_.time = spent_.total;
+    if (best_.time < kClearly * time_of(spent_.total / 2, 2)) return;
+    find_candidates();
+    uneven_ = std::ranges::any_of(s_.ranges.all, [](UOp r) { return r->src(0)->ranges != 0; });
+    const double ideal = time_of(spent_.total / workers_, workers_);
+    for (most_ = 1; most_ <= kDimensions && best_.time > kBalanced * ideal; ++most_) add_cuts(0, 1);
+    for (const Cut& c : best_.cuts) s_.act({Action::Part, range_slot(c.of->loop), c.length});
   }
 
  private:
   Sketch& s_;
+  const int workers_;
+  Spent spent_;
+  bool uneven_ = false;
+  std::vector<Candidate> candidates_;
+  size_t most_ = 0;
+  std::vector<Cut> cuts_;
+  Plan best_;
 
-  // Rows go to computed places: each thread writes one long piece of all of them.
-  bool goes_in_order() const {
-    return std::ranges::any_of(s_.ranges.all,
-                               [](UOp r) { return range_role(r) == Role::Ordered; });
+  // To send a kernel to workers takes time, too.
+  double time_of(double each, int64_t workers) const {
+    return each + s_.target->worker_cost * static_cast<double>(workers + 2);
   }
 
-  int64_t most_chunks() const { return 4 * s_.target->threads; }
-
-  // The loop of threads stands outside of all others: whatever is staged inside it is staged anew
-  // in each of its positions. Packing may be repeated for as many chunks as threads need, sums not.
-  bool repeats_stages(UOp r, bool sums) const {
-    for (UOp n : toposort(s_.body))
-      if (n->is(Op::Stage) && !(n->ranges & slot_bit(r)) && (n == s_.sum_stage) == sums)
-        return true;
-    return false;
-  }
-
-  // Folds outside of it are repeated too: one thread is done before all that share it out.
-  bool repeats_folds(UOp r, int64_t parts) const {
-    const std::vector<UOp> order = toposort(s_.body);
-    return std::ranges::any_of(order, [&](UOp n) {
-      if (!n->is(Op::Reduce) || !n->ranges || (n->ranges & slot_bit(r))) return false;
-      int64_t steps = 1;
-      for (Node* k : closed_ranges(n))
-        if (is_loop(UOp(k))) steps *= Sketch::size(UOp(k));
-      return parts * steps + Sketch::size(r) > s_.target->threads * (steps + Sketch::size(r));
-    });
-  }
-
-  // A loop in so few equal parts that each may pack for itself, or sweep long rows_.
-  bool thread_chunks(int64_t most) {
+  void find_candidates() {
     for (UOp r : s_.outputs) {
-      int64_t chunks = most;
-      while (chunks > 1 && Sketch::size(r) % chunks) --chunks;
-      if (chunks < s_.target->threads || repeats_stages(r, true) || repeats_folds(r, chunks))
-        continue;
-      Sketch trial = s_;
-      if ((Sketch::size(r) > chunks &&
-           !trial.cut_in_place(range_slot(r), Sketch::size(r) / chunks)) ||
-          !trial.act({Action::Global, range_slot(r), 0, Role::Loop}))
-        continue;
-      s_.take(trial);
-      return true;
+      if (!may_launch(s_.body, r, Role::Global, nullptr)) continue;
+      Candidate c{r, followers(s_.body, r), slot_bit(r), 0, 1};
+      for (const Follower& f : c.followers) {
+        c.slots |= slot_bit(f.loop);
+        c.unit = std::lcm(c.unit, f.den);
+      }
+      c.outside = outside(c.slots);
+      if (c.size() > c.unit) candidates_.push_back(std::move(c));
     }
-    return false;
+  }
+
+  // Loops that some of these stand in.
+  uint64_t outside(uint64_t slots) const {
+    uint64_t out = 0;
+    for (const Spent::Nest& n : spent_.nests)
+      for (UOp inner : s_.ranges.all)
+        for (UOp r : s_.ranges.all) {
+          const Role role = range_role(r);
+          const bool is_outer =
+              role == Role::Loop || role == Role::Accumulate || role == Role::Ordered;
+          const bool both = (n.loops & slots & slot_bit(inner)) && (n.loops & slot_bit(r));
+          if (is_outer && both && nest_order(r) < nest_order(inner)) out |= slot_bit(r);
+        }
+    return out & ~slots;
+  }
+
+  // Of so many parts at most; of a variable size each position is one.
+  static std::vector<int64_t> lengths(const Candidate& c, int64_t most) {
+    if (!c.is_number()) return std::vector<int64_t>(c.has_parts(1), 1);
+    std::vector<int64_t> out;
+    for (int64_t n = 2; n <= most; ++n) {
+      const int64_t length = round_up(ceil_div(c.size(), n), c.unit);
+      if (length >= c.size() || !c.has_parts(length)) continue;
+      if (out.empty() || out.back() != length) out.push_back(length);
+    }
+    return out;
+  }
+
+  void add_cuts(size_t first, int64_t parts) {
+    if (cuts_.size() == most_) return consider(parts);
+    for (size_t i = first; i < candidates_.size(); ++i) {
+      const Candidate& c = candidates_[i];
+      for (int64_t length : lengths(c, kPartsEach * workers_ / parts)) {
+        cuts_.push_back({&c, length});
+        add_cuts(i + 1, parts * cuts_.back().parts());
+        cuts_.pop_back();
+      }
+    }
+  }
+
+  void consider(int64_t parts) {
+    double part = 0, work = 0, shorter = 0;
+    uint64_t done = 0;
+    for (const Spent::Nest& n : spent_.nests) {
+      double own = n.total;
+      double again = n.total;
+      for (const Cut& c : cuts_)
+        if (n.loops & c.of->slots)
+          own *= static_cast<double>(c.length) / static_cast<double>(c.of->size());
+        else
+          again *= static_cast<double>(c.parts());
+      part += own, work += again;
+    }
+    for (const Cut& c : cuts_) {
+      if (c.of->outside & ~done) shorter += kShorter * static_cast<double>(c.parts()) / workers_;
+      if (c.length == 1) done |= c.of->slots;
+    }
+    const int64_t workers = std::min<int64_t>(parts, workers_), rounds = ceil_div(parts, workers);
+    const double waits = uneven_ ? kWaitsUneven : kWaits;
+    // What is done again keeps memory busy, too.
+    const double slower = work / spent_.total + shorter;
+    const double time = time_of(part * slower * (static_cast<double>(rounds) + waits), workers);
+    if (time < kClearly * best_.time || (cuts_.size() == best_.cuts.size() && time < best_.time))
+      best_ = {cuts_, time};
   }
 };
 

@@ -137,22 +137,6 @@ bool Sketch::may_cut(UOp r, int64_t piece) {
   return !r->src(0)->ranges || divides(piece, r->src(0));
 }
 
-bool Sketch::cut_in_place(int slot, int64_t amount) {
-  const int inner = split(slot, amount, Role::Loop);
-  std::vector<UOp> loops = outputs;
-  for (UOp r : ranges.all)
-    if (range_role(r) == Role::Ordered) loops.push_back(r);
-  std::ranges::sort(loops, {}, range_slot);
-  std::vector<int> nest;
-  for (UOp r : loops) {
-    if (range_slot(r) != inner) nest.push_back(range_slot(r));
-    if (range_slot(r) == slot) nest.push_back(inner);
-  }
-  if (inner < 0 || nest.empty()) return false;
-  const std::vector<int> rest(nest.begin() + 1, nest.end());
-  return rest.empty() || act({Action::Order, nest[0], 0, Role::Loop, rest});
-}
-
 void order_reduces(Sketch& s, bool longest_inside) {
   if (!s.sum || s.reduces.size() < 2) return;
   UOp value = s.sum->src(0);

@@ -40,8 +40,6 @@ struct Sketch : Looked {  // as of the last look()
   // it were a kernel that stores there. -1: what the outputs are made of.
   std::vector<uint64_t> nests;
   int focus = -1;
-  int shared = -1;           // the slot of a loop that was cut for threads
-  bool sweeps = false;       // rows are added to all outputs
   std::vector<Action> last;  // what is to be done when threads are chosen
 
   Sketch(UOp kernel, const Target& on)
@@ -56,8 +54,6 @@ struct Sketch : Looked {  // as of the last look()
   void take(const Sketch& trial) { *this = trial; }  // what was tried on a copy of this one
   // The slot of the inner range, -1 where the action was refused.
   int split(int slot, int64_t amount, Role role);
-  // An output loop becomes two of which the inner one takes its place among the others.
-  bool cut_in_place(int slot, int64_t amount);
   UOp range_of(int slot) const { return ranges.find(slot); }
   int next_slot() const { return ranges.next_slot; }
   static int64_t size(UOp r) { return usual_positions(r); }
@@ -102,7 +98,7 @@ void skip_gates(Sketch& sketch);
 // Outputs that the caches do not hold until they are read go past them.
 void stream_stores(Sketch& sketch);
 
-// A loop of enough parts for threads, where they do nothing twice.
+// Loops in parts for threads.
 void share_out(Sketch& sketch);
 
 // Where nothing else is folded than what no cache holds, each element once.

@@ -137,7 +137,7 @@ class Cpu : public Device {
     const auto& code = *static_cast<const CpuCode*>(l.code.get());
     if (!l.threaded) return code.run(buffers, l.vars.data(), 0, 1);
     // More chunks than threads: a slow core takes fewer.
-    int64_t chunks = std::min<int64_t>(l.extent, thread_count() > 1 ? thread_count() * 4 : 1);
+    int64_t chunks = std::min<int64_t>(l.extent, thread_count() > 1 ? thread_count() * 8 : 1);
     parallel_for(chunks, [&](int64_t i) {
       code.run(buffers, l.vars.data(), l.extent * i / chunks, l.extent * (i + 1) / chunks);
     });

@@ -16,7 +16,8 @@ namespace mote {
 namespace {
 
 // What is made for more threads may cost so little of the whole.
-constexpr double kLittle = 1.0 / 64;
+constexpr double kLittle = 1.0 / 32;
+constexpr int64_t kTile = 256;  // outputs that registers hold
 
 // At most, where a variable counts its positions.
 int64_t size(UOp r) { return r->src(0)->ranges ? 0 : r->src(0)->hi; }
@@ -48,9 +49,16 @@ class PartialSums {
     if (!find_sum()) return {};
     find_reads();
     if (!pays(target_.parallel_results) || !goes_evenly() || is_shared_out()) return {};
-    for (UOp r : over_) consider(r);
-    if (!longest_ || !pays(parts_)) return {};
-    return split();
+    std::vector<UOp> loops = over_;
+    std::ranges::stable_sort(loops, std::greater(), [&](UOp r) { return steps(r); });
+    // Parts of another than the longest are small products: only where outputs are few tiles.
+    if (count(outputs_) > 2 * target_.parallel_results * kTile && !loops.empty()) loops.resize(1);
+    for (UOp r : loops)
+      for (int64_t least : {2 * target_.parallel_results, target_.parallel_results}) {
+        longest_ = r, parts_ = steps(r) ? parts_of(r, least) : 0;
+        if (parts_ && pays(parts_)) return split();
+      }
+    return {};
   }
 
  private:
@@ -63,8 +71,8 @@ class PartialSums {
   int arguments_ = 0;                // that it has
   std::vector<Read> reads_;          // that matter
   double bytes_ = 0;                 // of all reads
-  UOp longest_;                      // the loop that is parted
-  int64_t step_ = 0, parts_ = 0;
+  UOp longest_;                      // the loop that is parted: of those that can be
+  int64_t parts_ = 0;
 
   // The only one, at known sizes, and nothing staged for it.
   bool find_sum() {
@@ -127,14 +135,21 @@ class PartialSums {
     return results >= target_.parallel_results;
   }
 
-  // The loop with the longest steps, in the fewest equal parts that are enough.
-  void consider(UOp r) {
-    int64_t sum = 0, parts = target_.parallel_results;
+  int64_t steps(UOp r) const {
+    int64_t sum = 0;
     for (const Read& read : reads_) sum += step(read, r);
-    while (is_const(r->src(0)) && parts <= 4 * target_.parallel_results && size(r) % parts) ++parts;
-    if (sum <= step_) return;
-    step_ = sum, parts_ = parts;
-    longest_ = parts <= 4 * target_.parallel_results && parts < size(r) ? r : UOp();
+    return sum;
+  }
+
+  // So many parts or some more, the fewest of those that are nearest to equal; 0: there are none.
+  static int64_t parts_of(UOp r, int64_t least) {
+    if (!is_const(r->src(0))) return least < size(r) ? least : 0;
+    int64_t best = 0, padding = size(r) / 8;
+    for (int64_t n = least; n <= 4 * least && n < size(r); ++n) {
+      const int64_t length = ceil_div(size(r), n), more = length * n - size(r);
+      if (ceil_div(size(r), length) == n && more < padding) best = n, padding = more;
+    }
+    return best;
   }
 
   double work() const {
@@ -193,7 +208,7 @@ class PartialSums {
         {longest_, position}
     };
     const UOp value = sum_->src(0), n = longest_->src(0);
-    if (is_const(n)) return simplify(substitute(value, moved));
+    if (is_const(n) && size(longest_) % parts_ == 0) return simplify(substitute(value, moved));
     const UOp inside = lt(position, n);
     const UOp other = fold_identity(static_cast<Op>(sum_->ints(0)), value->dtype);
     return simplify(where(inside, gated_reads(substitute(value, moved), inside, 0), other));

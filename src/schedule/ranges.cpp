@@ -328,7 +328,7 @@ class Assigner {
       // A kernel cannot read back elsewhere what it is still writing.
       if (std::ranges::count(e.requests, r.kernel, &Request::kernel) > 1) continue;
       if (choices_.disturbs(n, r)) continue;
-      if (covers(n, r, k) && !late(e, r.kernel)) return static_cast<int>(i);
+      if (covers(n, r, k) && !hinders(n, k) && !late(e, r.kernel)) return static_cast<int>(i);
     }
     return -1;
   }
@@ -348,6 +348,15 @@ class Assigner {
     for (size_t i = 0; i < next; ++i)
       if (i >= k.ranges.size() || !(seen & k.ranges[i]->ranges)) return false;
     return true;
+  }
+
+  // Workers share out loops that all outputs stand in: few of these for much work is worse than
+  // another kernel.
+  bool hinders(UOp n, const KernelDraft& k) const {
+    const Target& target = targets_[k.device];
+    auto positions = static_cast<double>(k.ranges.empty() ? 0 : 1);
+    for (UOp r : k.ranges) positions *= static_cast<double>(r->src(0)->hi);
+    return n->shape->count() < target.parallel_results && positions > target.launch_cost;
   }
 
   // Whether kernel k is, or needs, directly or not, another kernel that waits for the value.
