@@ -6,7 +6,9 @@
 #include <mutex>
 #include <numbers>
 
+#include "base/integers.h"
 #include "tensor/checks.h"
+#include "tensor/gather.h"
 
 namespace mote {
 
@@ -150,12 +152,75 @@ Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& o, 
   return (n.to(DType::i64) + low).to(o.dtype == DType::none ? DType::i64 : o.dtype);
 }
 
+namespace {
+
+// A permutation of the fields of a grid of rows x columns >= n: a Feistel network, whose rounds turn
+// rows by a random number for each column, and columns by one for each row. Eight rounds are more
+// than what is known to tell such a permutation from others, even by all of its values.
+class GridShuffle {
+ public:
+  GridShuffle(int64_t n, uint8_t device)
+      : columns_(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))))),
+        rows_(ceil_div(n, columns_)) {
+    for (auto& [of_column, of_row] : rounds_)
+      of_column = numbers(columns_, rows_, device), of_row = numbers(rows_, columns_, device);
+  }
+  int64_t fields() const { return rows_ * columns_; }
+
+  // Where the field row * columns + column goes.
+  Tensor operator()(Tensor row, Tensor column) const {
+    for (const auto& [of_column, of_row] : rounds_) {
+      row = turned(row, of_column, column, rows_);
+      column = turned(column, of_row, row, columns_);
+    }
+    return row * columns_ + column;
+  }
+  Tensor operator()(const Tensor& field) const {
+    return (*this)(field.floor_divide(columns_), field.remainder(columns_));
+  }
+
+ private:
+  int64_t columns_, rows_;
+  std::pair<Tensor, Tensor> rounds_[4];
+
+  static Tensor numbers(int64_t count, int64_t below, uint8_t device) {
+    const Dim dims[] = {count};
+    const Tensor bits = random_bits(dims, device);
+    const Tensor drawn = ((bits >> 32) * below >> 32).to(DType::i32);
+    return make_value(prim::contiguous(node_of(drawn)), device);
+  }
+  static Tensor turned(const Tensor& at, const Tensor& by, const Tensor& other, int64_t size) {
+    const Tensor to = at + pick_last(by, other.unsqueeze(-1));
+    return mote::where(to >= size, to - size, to);
+  }
+};
+
+// The numbers at random keys in order, as long as that is little work; beyond, of a grid of a few
+// fields more than n. What falls on the rest goes on from there until it is below n: a few steps
+// twice as long each, for the rest is at most a row of the grid.
+Tensor permutation(int64_t n, uint8_t device) {
+  constexpr int64_t kShort = 1024;
+  const Dim dims[] = {n};
+  if (n <= kShort || n > INT32_MAX) return random_bits(dims, device).argsort();
+  const GridShuffle shuffle(n, device);
+  const Tensor all = shuffle(iota_tensor(n, DType::i32, device));
+  const int64_t rest = shuffle.fields() - n;
+  if (rest == 0) return all;
+  auto stored = [&](const Tensor& t) { return make_value(prim::contiguous(node_of(t)), device); };
+  Tensor next = stored(shuffle(iota_tensor(rest, DType::i32, device) + n));
+  auto past_rest = [&](const Tensor& at) {
+    return mote::where(at >= n, pick_last(next, (at - n).clamp_min(0).unsqueeze(-1)), at);
+  };
+  for (int64_t step = 1; step < rest + 1; step *= 2) next = stored(past_rest(next));
+  return past_rest(all);
+}
+
+}  // namespace
+
 Tensor randperm(int64_t n, const Options& o, Loc where) {
   Call call("randperm", where);
   expect(n >= 0, "needs a size >= 0, got ", n);
-  Dim dims[] = {n};
-  Tensor order = random_bits(dims, device_from(o.device)).argsort();
-  return order.to(o.dtype == DType::none ? DType::i64 : o.dtype);
+  return permutation(n, device_from(o.device)).to(o.dtype == DType::none ? DType::i64 : o.dtype);
 }
 
 Tensor Tensor::rand_like(DType d, Loc where) const {

@@ -145,6 +145,24 @@ ValuesIndices Tensor::cummin(int64_t dim, Loc where) const {
   return extremes(Op::Min, *this, dim);
 }
 
+Tensor Tensor::diff(int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append,
+                    Loc where) const {
+  Call call("diff", where);
+  expect(this->dim() > 0, "needs a tensor with an axis");
+  expect(n >= 0, "needs n >= 0, got ", n);
+  const int64_t axis = to_axis(dim, this->dim());
+  std::vector<Tensor> parts;
+  for (const Tensor* t : {&prepend, this, &append})
+    if (t->defined() && (n > 0 || t == this)) parts.push_back(*t);
+  Tensor x = parts.size() > 1 ? cat(parts, axis) : clone();
+  for (int64_t i = 0; i < n && dims_of(x)[static_cast<size_t>(axis)] != Dim(0); ++i) {
+    const Size fewer = to_size(dims_of(x)[static_cast<size_t>(axis)] - 1);
+    const Tensor next = x.narrow(axis, 1, fewer), before = x.narrow(axis, 0, fewer);
+    x = x.dtype() == DType::boolean ? next.logical_xor(before) : next - before;
+  }
+  return x;
+}
+
 // Doubling steps: each element joins the one 1, 2, 4, ... before it.
 Tensor Tensor::logcumsumexp(int64_t dim, Loc where) const {
   Call call("logcumsumexp", where);
