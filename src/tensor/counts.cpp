@@ -75,14 +75,11 @@ Tensor quantiles(const Tensor& t, const Operand& given_q, const Axes& axes, bool
 
 // ---- runs of equal elements
 
-// Along the first axis: where an element, or any of a part, differs from the one before.
-Tensor run_starts(const Tensor& x) {
-  const Dim n = dims_of(x)[0];
-  const Tensor first = full({1}, true, {DType::boolean, x.device()});
-  if (n == Dim(1)) return first;
-  Tensor differs = x.narrow(0, 1, to_size(n - 1)).ne(x.narrow(0, 0, to_size(n - 1)));
-  if (x.dim() > 1) differs = differs.flatten(1).any(1);
-  return cat({first, differs}, 0);
+// Where an element differs from the one before on the axis, or is the first.
+Tensor starts(const Tensor& x, int64_t axis) {
+  std::vector<int64_t> amounts(static_cast<size_t>(2 * (x.dim() - axis)));
+  amounts[amounts.size() - 2] = 1, amounts.back() = -1;
+  return positions_along(x, axis, DType::i32).eq(0) | x.ne(x.pad(amounts));
 }
 
 // x along its first axis; order: where its elements stood before they were sorted, if they were.
@@ -90,8 +87,10 @@ UniqueValues of_runs(const Tensor& x, const Tensor& order) {
   const int64_t n = x.size(0);
   const Tensor none = zeros({0}, {DType::i64, x.device()});
   if (n == 0) return {x.clone(), none, none};
-  const Tensor starts = stored(run_starts(x));
-  const Tensor at = starts.nonzero().select(1, 0).contiguous(), rank = starts.cumsum(0) - 1;
+  Tensor first = starts(x, 0);
+  if (x.dim() > 1) first = first.flatten(1).any(1);
+  first = stored(first);
+  const Tensor at = stored(first.nonzero().select(1, 0)), rank = first.cumsum(0) - 1;
   const Tensor end = full({1}, n, {DType::i64, x.device()});
   const Tensor counts = cat({at.narrow(0, 1, at.size(0) - 1), end}, 0) - at;
   return {x.index_select(0, at), order.defined() ? sum_at(order, rank, Dim(n)) : rank, counts};
@@ -171,19 +170,13 @@ ValuesIndices Tensor::mode(int64_t dim, bool keepdim, Loc where) const {
   if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
   const Dim n = dims_of(*this)[static_cast<size_t>(axis)];
   expect(n != Dim(0), "axis ", axis, " of shape ", *this, " is empty, so it has no mode");
-  const Tensor x = detach().movedim(axis, 0);
-  const Tensor order = stored(argsort_last(x.movedim(0, -1), false, n).movedim(-1, 0));
-  const Tensor sorted = stored(gather_at(x, 0, order));
-  const Tensor place = positions_along(sorted, 0, DType::i32);
-  Tensor begin = place * 0;
-  if (n != Dim(1)) {
-    const Size rest = to_size(n - 1);
-    const Tensor differs = sorted.narrow(0, 1, rest).ne(sorted.narrow(0, 0, rest));
-    const Tensor later = mote::where(differs, place.narrow(0, 1, rest), 0);
-    begin = cat({later.narrow(0, 0, 1) * 0, later}, 0).cummax(0).values;
-  }
-  const Tensor end = (place - begin).argmax(0, true);
-  const Tensor at = stored(gather_at(order, 0, end).movedim(0, axis));
+  const Tensor x = detach().movedim(axis, -1), order = stored(argsort_last(x, false, n));
+  const int64_t last = this->dim() - 1;
+  const Tensor sorted = stored(gather_at(x, last, order));
+  const Tensor place = positions_along(sorted, last, DType::i32);
+  const Tensor begin = mote::where(starts(sorted, last), place, 0).cummax(last).values;
+  const Tensor end = (place - begin).argmax(last, true);
+  const Tensor at = stored(gather_at(order, last, end).movedim(last, axis));
   const Tensor value = gather_at(*this, axis, at);
   return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }

@@ -155,42 +155,50 @@ Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& o, 
 namespace {
 
 // A permutation of the fields of a grid of rows x columns >= n: a Feistel network, whose rounds turn
-// rows by a random number for each column, and columns by one for each row. Eight rounds are more
-// than what is known to tell such a permutation from others, even by all of its values.
+// rows by a hash of the column, and columns by one of the row, each with a key of its own.
 class GridShuffle {
  public:
   GridShuffle(int64_t n, uint8_t device)
       : columns_(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))))),
         rows_(ceil_div(n, columns_)) {
-    for (auto& [of_column, of_row] : rounds_)
-      of_column = numbers(columns_, rows_, device), of_row = numbers(rows_, columns_, device);
+    const Dim dims[] = {4 * kRounds};
+    const Tensor drawn = (random_bits(dims, device) >> 32).to(DType::u32);
+    keys_ = make_value(prim::contiguous(node_of(drawn)), device);
   }
   int64_t fields() const { return rows_ * columns_; }
 
-  // Where the field row * columns + column goes.
-  Tensor operator()(Tensor row, Tensor column) const {
-    for (const auto& [of_column, of_row] : rounds_) {
-      row = turned(row, of_column, column, rows_);
-      column = turned(column, of_row, row, columns_);
-    }
-    return row * columns_ + column;
+  // Where all fields go, and some.
+  Tensor all() const {
+    const uint8_t device = keys_.impl()->device;
+    return shuffled(iota_tensor(rows_, DType::i32, device).unsqueeze(1),
+                    iota_tensor(columns_, DType::i32, device));
   }
-  Tensor operator()(const Tensor& field) const {
-    return (*this)(field.floor_divide(columns_), field.remainder(columns_));
+  Tensor of(const Tensor& fields) const {
+    return shuffled(fields.floor_divide(columns_), fields.remainder(columns_));
   }
 
  private:
+  static constexpr int64_t kRounds = 4;
   int64_t columns_, rows_;
-  std::pair<Tensor, Tensor> rounds_[4];
+  Tensor keys_;
 
-  static Tensor numbers(int64_t count, int64_t below, uint8_t device) {
-    const Dim dims[] = {count};
-    const Tensor bits = random_bits(dims, device);
-    const Tensor drawn = ((bits >> 32) * below >> 32).to(DType::i32);
-    return make_value(prim::contiguous(node_of(drawn)), device);
+  Tensor shuffled(Tensor row, Tensor column) const {
+    for (int64_t round = 0; round < kRounds; ++round) {
+      row = turned(row, hash(column, 4 * round), rows_);
+      column = turned(column, hash(row, 4 * round + 2), columns_);
+    }
+    return row * columns_ + column;
   }
-  static Tensor turned(const Tensor& at, const Tensor& by, const Tensor& other, int64_t size) {
-    const Tensor to = at + pick_last(by, other.unsqueeze(-1));
+  // Each bit of x and of two keys may change every bit of it.
+  Tensor hash(const Tensor& x, int64_t key) const {
+    Tensor h = x.to(DType::u32) ^ keys_.select(0, key);
+    h = (h ^ (h >> 16)) * int64_t{0x7feb352d};
+    h = ((h ^ (h >> 15)) + keys_.select(0, key + 1)) * int64_t{0x846ca68b};
+    return h ^ (h >> 16);
+  }
+  // Farther by as much as the hash is of all it may be.
+  static Tensor turned(const Tensor& at, const Tensor& hash, int64_t size) {
+    const Tensor to = at + (hash.to(DType::u64) * size >> 32).to(DType::i32);
     return mote::where(to >= size, to - size, to);
   }
 };
@@ -203,11 +211,11 @@ Tensor permutation(int64_t n, uint8_t device) {
   const Dim dims[] = {n};
   if (n <= kShort || n > INT32_MAX) return random_bits(dims, device).argsort();
   const GridShuffle shuffle(n, device);
-  const Tensor all = shuffle(iota_tensor(n, DType::i32, device));
+  auto stored = [&](const Tensor& t) { return make_value(prim::contiguous(node_of(t)), device); };
+  const Tensor all = stored(shuffle.all()).flatten().narrow(0, 0, n);
   const int64_t rest = shuffle.fields() - n;
   if (rest == 0) return all;
-  auto stored = [&](const Tensor& t) { return make_value(prim::contiguous(node_of(t)), device); };
-  Tensor next = stored(shuffle(iota_tensor(rest, DType::i32, device) + n));
+  Tensor next = stored(shuffle.of(iota_tensor(rest, DType::i32, device) + n));
   auto past_rest = [&](const Tensor& at) {
     return mote::where(at >= n, pick_last(next, (at - n).clamp_min(0).unsqueeze(-1)), at);
   };
