@@ -150,6 +150,14 @@ TEST_SUITE("writes at computed places") {
     }
   }
 
+  TEST_CASE("a read at one of two numbers is one read") {
+    const Options on_null{.device = "NULL"};
+    const Tensor x = empty({100'000}, on_null).realize(), v = empty({500}, on_null).realize();
+    const Tensor at = where(v > 0, 70'000, 3).to(DType::i32);
+    for (const Tensor& t : {x.gather(0, at), x.gather(0, at + 7), x.index_select(0, at - 3)})
+      CHECK(explain(std::vector{t}).total.ops < 20.0 * 500);
+  }
+
   TEST_CASE("the values of the fold: where writing in order pays") {
     manual_seed(21);
     const Operands rows(40, 120, 24, DType::f32), column(300, 400, 1, DType::f32);
