@@ -81,7 +81,7 @@ const Fold folds[] = {
     {"mode",          F(x.mode(1).values)},
     {"quantile",      F(x.quantile(0.4, 1)), -1e15, 1e15},
     {"nanquantile",   F(x.nanquantile(0.4, 1)), -1e15, 1e15},
-    {"msort",         F(x.msort())},
+    {"msort",         F(x.t().msort().t())},
     {"diff",          F(x.diff()), -1e15, 1e15},
     {"sort",          F(x.sort(1).values)},
     {"topk",          F(x.topk(2, 1).values)},

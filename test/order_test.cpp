@@ -126,6 +126,13 @@ const Function functions[] = {
     {"roll",      [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
        return {x.roll(3, axis), x.roll(-2, axis)};
      }                                       },
+    {"resized",   [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
+       const Tensor rows = x.to(DType::f32).movedim(axis, -1).unsqueeze(0);
+       return {rows.interpolate({.size = 7}), rows.interpolate({.size = 12, .mode = "linear"}),
+               rows.interpolate({.size = 5, .mode = "linear", .align_corners = true}),
+               rows.interpolate({.scale_factor = 2.0, .mode = "linear"}),
+               rows.interpolate({.scale_factor = 3.0, .mode = "nearest-exact"})};
+     }                                    },
     {"aminmax",   [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
        const Extremes e = x.aminmax(axis);
        return {e.min, e.max};

@@ -304,6 +304,7 @@ Tensor Tensor::roll(const Ints& shifts, const Axes& dims, Loc where) const {
   Tensor t = *this;
   for (size_t i = 0; i < dims.list.size(); ++i) {
     const int64_t axis = to_axis(dims.list[i], dim());
+    expect(dim() > 0, "a tensor without axes has no axis ", axis);
     const Dim n = dims_of(t)[static_cast<size_t>(axis)];
     if (n == Dim(0)) continue;
     const Dim shift = Dim(shifts.list[i]) % n;
