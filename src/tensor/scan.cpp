@@ -58,13 +58,22 @@ Ref run_along(Op op, const Ref& x, const Ref& identity) {
 // are not.
 constexpr int64_t kBlock = 1024, kAtOnce = 4, kManyRows = 4 * kAtOnce;
 
+// The size of a block: one that leaves no rest, if there is one, for then the blocks lie in memory
+// as the result does, and nothing is copied.
+int64_t block_of(const Dim& n) {
+  for (int64_t size = 2 * kBlock; size >= kBlock / 4 && !n.is_symbolic(); --size)
+    if (n.size % (size * kAtOnce) == 0) return size;
+  return kBlock;
+}
+
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   const Dim n = x->shape->dims.back();
   if (n.size <= 4 * kBlock || x->shape->count() >= kManyRows * n.size)
     return run_along(op, x, identity);
-  const Dim count = (n + kAtOnce * kBlock - 1) / (kAtOnce * kBlock) * kAtOnce;
-  Ref even = extended(x, 0, count * kBlock - n, identity);
-  even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
+  const int64_t block = block_of(n);
+  const Dim count = (n + kAtOnce * block - 1) / (kAtOnce * block) * kAtOnce;
+  Ref even = extended(x, 0, count * block - n, identity);
+  even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(block)}));
   const std::vector<Dim> dims = even->shape->dims;
   const int64_t last = even->shape->rank() - 1;
   const Ref totals =
@@ -76,11 +85,11 @@ Ref scan(Op op, const Ref& x, const Ref& identity) {
       prim::expand(prim::reshape(before, with_last(x->shape->dims, {count, Dim(1)})), dims);
   const Ref zero = prim::constant(DType::index, int64_t{0});
   std::vector<Dim> along(dims.size(), Dim(1));
-  along.back() = kBlock;
-  const Ref place = prim::reshape(prim::iota(kBlock), along);
+  along.back() = block;
+  const Ref place = prim::reshape(prim::iota(block), along);
   const Ref first = prim::expand(prim::alu(Op::Eq, {place, zero}), dims);
   const Ref with = prim::where(first, prim::alu(op, {carry, even}), even);
-  const std::vector<Dim> flat = with_last(x->shape->dims, {count * kBlock});
+  const std::vector<Dim> flat = with_last(x->shape->dims, {count * block});
   return last_axis_cut(prim::reshape(run_along(op, with, identity), flat), 0, n);
 }
 
