@@ -22,16 +22,16 @@ std::vector<double> numbers(const Tensor& t) { return t.to(DType::f64).to_vector
 
 // Equal, and NaN where NaN is.
 bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::ranges::equal(a, b, [](double x, double y) {
-    return x == y || (std::isnan(x) && std::isnan(y));
-  });
+  return std::ranges::equal(
+      a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
 enum Kind { Any, Ties, Rising, Falling, Holes };
 
 // Values in the order that `kind` says, exact in every dtype.
 Tensor drawn(Random& random, const std::vector<int64_t>& shape, DType d, Kind kind) {
-  const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  const int64_t count =
+      std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   const bool is_signed = d != DType::u8 && d != DType::u16 && d != DType::u32 && d != DType::u64;
   std::vector<double> out;
   for (int64_t i = 0; i < count; ++i) {
@@ -44,8 +44,9 @@ Tensor drawn(Random& random, const std::vector<int64_t>& shape, DType d, Kind ki
   return from_data(out, shape, {DType::f64, "CPU"}).to(d).realize();
 }
 
-constexpr DType dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64, DType::i32,
-                            DType::i16, DType::i8,  DType::u8,  DType::u16,  DType::u32, DType::u64};
+constexpr DType dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
+                            DType::i64, DType::i32, DType::i16, DType::i8,
+                            DType::u8,  DType::u16, DType::u32, DType::u64};
 
 struct Drawn {
   Tensor x;
@@ -101,43 +102,47 @@ void check_case(const Drawn& c, const char* device) {
   CHECK(same(by_row(x.gather(c.axis, median.indices), 1), mid));
 }
 
+// But for the last bits of floats.
+bool close(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(a, b, [](double x, double y) {
+    return x == y || std::abs(x - y) < 1e-5 * (1 + std::abs(y));
+  });
+}
+
+using Tensors = std::vector<Tensor>;
 struct Function {
   const char* name;
-  std::function<std::vector<Tensor>(const Tensor& x, int64_t axis)> call;
+  Tensors (*call)(const Tensor& x, int64_t axis);
 };
-std::vector<Tensor> both(const ValuesIndices& v) { return {v.values, v.indices}; }
+Tensors both(const ValuesIndices& v) { return {v.values, v.indices}; }
+Tensors both(const Extremes& e) { return {e.min, e.max}; }
+Tensors resized(const Tensor& x) {
+  return {x.interpolate({.size = 7}), x.interpolate({.size = 12, .mode = "linear"}),
+          x.interpolate({.size = 5, .mode = "linear", .align_corners = true}),
+          x.interpolate({.scale_factor = 2.0, .mode = "linear"}),
+          x.interpolate({.scale_factor = 3.0, .mode = "nearest-exact"})};
+}
+// clang-format off
+#define CALL(name, ...) {name, [](const Tensor& x, int64_t axis) -> Tensors { return __VA_ARGS__; }}
 const Function functions[] = {
-    {"sort",      [](const Tensor& x, int64_t axis) { return both(x.sort(axis)); }            },
-    {"argsort",   [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       return {x.argsort(axis, true)};
-     }                                    },
-    {"topk",      [](const Tensor& x, int64_t axis) { return both(x.topk(1, axis)); }         },
-    {"kthvalue",  [](const Tensor& x, int64_t axis) { return both(x.kthvalue(1, axis)); }     },
-    {"median",    [](const Tensor& x, int64_t axis) { return both(x.median(axis)); }          },
-    {"nanmedian", [](const Tensor& x, int64_t axis) { return both(x.nanmedian(axis)); }       },
-    {"mode",      [](const Tensor& x, int64_t axis) { return both(x.mode(axis)); }            },
-    {"quantile",  [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       return {x.to(DType::f32).quantile(0.3, axis)};
-     }                                   },
-    {"cumsum",    [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       return {x.cumsum(axis)};
-     }                                     },
-    {"cummax",    [](const Tensor& x, int64_t axis) { return both(x.cummax(axis)); }          },
-    {"roll",      [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       return {x.roll(3, axis), x.roll(-2, axis)};
-     }                                       },
-    {"resized",   [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       const Tensor rows = x.to(DType::f32).movedim(axis, -1).unsqueeze(0);
-       return {rows.interpolate({.size = 7}), rows.interpolate({.size = 12, .mode = "linear"}),
-               rows.interpolate({.size = 5, .mode = "linear", .align_corners = true}),
-               rows.interpolate({.scale_factor = 2.0, .mode = "linear"}),
-               rows.interpolate({.scale_factor = 3.0, .mode = "nearest-exact"})};
-     }                                    },
-    {"aminmax",   [](const Tensor& x, int64_t axis) -> std::vector<Tensor> {
-       const Extremes e = x.aminmax(axis);
-       return {e.min, e.max};
-     }                                    },
+    CALL("sort", both(x.sort(axis))),
+    CALL("argsort", {x.argsort(axis, true)}),
+    CALL("topk", both(x.topk(1, axis))),
+    CALL("kthvalue", both(x.kthvalue(1, axis))),
+    CALL("median", both(x.median(axis))),
+    CALL("nanmedian", both(x.nanmedian(axis))),
+    CALL("mode", both(x.mode(axis))),
+    CALL("quantile", {x.to_float().quantile(0.3, axis)}),
+    CALL("cumsum", {x.cumsum(axis)}),
+    CALL("cummax", both(x.cummax(axis))),
+    CALL("logcumsumexp", {x.to_float().logcumsumexp(axis)}),
+    CALL("roll", {x.roll(3, axis), x.roll(-2, axis)}),
+    CALL("interpolate", resized(x.to_float().movedim(axis, -1).unsqueeze(0))),
+    CALL("aminmax", both(x.aminmax(axis))),
+    CALL("diff", {x.diff(0, axis)}),
 };
+#undef CALL
+// clang-format on
 
 }  // namespace
 
@@ -146,7 +151,7 @@ TEST_SUITE("order") {
     const uint64_t seed = test::seed_or(41);
     MESSAGE("seed ", seed);
     Random random(seed, 0);
-    for (int64_t i = 0; i < test::scaled<int64_t>(12); ++i) {
+    for (int64_t i = 0; i < test::scaled<int64_t>(8); ++i) {
       const Drawn c = any_case(random, 400);
       INFO(c.said);
       check_case(c, "CPU");
@@ -247,7 +252,8 @@ TEST_SUITE("order") {
     manual_seed(seed);
     for (int64_t n : {0, 1, 2, 1024, 1025, 1026, 1089, 5000, 65'537}) {
       CAPTURE(n);
-      std::vector<int64_t> p = randperm(n).to_vector<int64_t>(), q = randperm(n).to_vector<int64_t>();
+      std::vector<int64_t> p = randperm(n).to_vector<int64_t>(),
+                           q = randperm(n).to_vector<int64_t>();
       if (n > 1000) CHECK(p != q);
       std::ranges::sort(p);
       for (int64_t i = 0; i < n; ++i) REQUIRE(p[static_cast<size_t>(i)] == i);
@@ -281,10 +287,10 @@ TEST_SUITE("order") {
         const std::vector<Tensor> got = f.call(all.narrow(0, 0, n.bind(value)), 0);
         const std::vector<Tensor> wanted = f.call(all.to(device).narrow(0, 0, size), 0);
         REQUIRE(got.size() == wanted.size());
-        for (size_t k = 0; k < got.size(); ++k) CHECK(same(numbers(got[k]), numbers(wanted[k])));
+        for (size_t k = 0; k < got.size(); ++k) CHECK(close(numbers(got[k]), numbers(wanted[k])));
       };
-      for (int64_t value : {300, 17, 1}) check(value, "CPU", value);
-      for (int64_t value : {40, 18, 2}) check(value, "INTERP", value);
+      for (int64_t value : {300, 1}) check(value, "CPU", value);
+      for (int64_t value : {17, 2}) check(value, "INTERP", value);
       check(31, "INTERP", n.bind(31));
     }
   }
@@ -306,9 +312,7 @@ TEST_SUITE("order") {
     auto said = [](const std::function<void()>& f) -> std::string {
       try {
         f();
-      } catch (const Error& e) {
-        return e.what();
-      }
+      } catch (const Error& e) { return e.what(); }
       return "";
     };
     auto has = [&](const std::function<void()>& f, const char* part) {
@@ -327,6 +331,7 @@ TEST_SUITE("order") {
     has([&] { x.histc(3, 2, 1); }, "needs min <= max");
     has([&] { searchsorted(x, zeros({3, 3})); }, "differ in more than the last axis");
     has([&] { x.unique({0, 1}); }, "needs one axis or none");
+    has([&] { zeros({2, 0}).unique(0); }, "the parts of a tensor of shape (2, 0) are empty");
     has([&] { zeros({}).diff(); }, "needs a tensor with an axis");
     const Variable n("n", 1, 9);
     has([&] { zeros({9}).narrow(0, 0, n.bind(4)).topk(5); }, "needs k between 0 and the size");

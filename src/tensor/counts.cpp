@@ -35,16 +35,17 @@ Tensor between(const Tensor& sorted, const Tensor& rank, const std::string& how)
   if (how == "lower") return at(rank.floor());
   if (how == "higher") return at(rank.ceil());
   if (how == "nearest") return at(rank.round());
-  const Tensor below = rank.floor(), weight = how == "midpoint" ? rank.full_like(0.5) : rank - below;
+  const Tensor below = rank.floor(),
+               weight = how == "midpoint" ? rank.full_like(0.5) : rank - below;
   return at(below).lerp(at(rank.ceil()), weight);
 }
 
 Tensor quantiles(const Tensor& t, const Operand& given_q, const Axes& axes, bool keepdim,
                  const char* interpolation, bool ignore_nan) {
   const std::string how = word(interpolation, "interpolation");
-  expect(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" ||
-             how == "nearest",
-         "interpolation is linear, lower, higher, midpoint or nearest, got ", how);
+  expect(
+      how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest",
+      "interpolation is linear, lower, higher, midpoint or nearest, got ", how);
   const DType d = t.dtype();
   expect(d == DType::f32 || d == DType::f64, "needs f32 or f64, got ", d);
   expect(given_q.tensor || (given_q.number.f >= 0 && given_q.number.f <= 1),
@@ -93,7 +94,7 @@ UniqueValues of_runs(const Tensor& x, const Tensor& order) {
   const Tensor at = stored(first.nonzero().select(1, 0)), rank = first.cumsum(0) - 1;
   const Tensor end = full({1}, n, {DType::i64, x.device()});
   const Tensor counts = cat({at.narrow(0, 1, at.size(0) - 1), end}, 0) - at;
-  return {x.index_select(0, at), order.defined() ? sum_at(order, rank, Dim(n)) : rank, counts};
+  return {select_at(x, 0, at), order.defined() ? sum_at(order, rank, Dim(n)) : rank, counts};
 }
 
 // Of rows: by the first of their elements, of equal ones by the second, and so on. Each column is
@@ -112,6 +113,7 @@ Tensor order_of_rows(const Tensor& rows) {
 UniqueValues unique_along(const Tensor& t, const Axes& axis, bool sorts) {
   const Along a = along(t, axis);
   const Tensor x = stored((a.all ? a.x : a.x.movedim(-1, 0)).detach());
+  expect(x.size(0) == 0 || x.numel() > 0, "the parts of a tensor of shape ", t, " are empty");
   Tensor order;
   if (sorts && x.size(0) > 0) {
     order = a.all || x.dim() == 1 ? argsort_last(x.flatten(), false, dims_of(x)[0])
@@ -203,7 +205,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, Operand values, const SearchO
   const auto lead = [](const Tensor& t) {
     return std::span(dims_of(t)).first(static_cast<size_t>(std::max<int64_t>(t.dim() - 1, 0)));
   };
-  expect(sequence.dim() == 1 || (v.dim() == sequence.dim() && std::ranges::equal(lead(sequence), lead(v))),
+  expect(sequence.dim() == 1 ||
+             (v.dim() == sequence.dim() && std::ranges::equal(lead(sequence), lead(v))),
          "sequences of shape ", sequence, " and values of shape ", v,
          " differ in more than the last axis");
   if (o.sorter.defined()) {

@@ -47,7 +47,8 @@ Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
 int64_t repeats(const Axis& a) {
   if (a.from.is_symbolic() || a.to.is_symbolic() || a.to.size % a.from.size) return 0;
   const int64_t to = a.to.size, times = to / a.from.size;
-  double scale = a.factor != 0 ? 1 / a.factor : static_cast<double>(a.from.size) / static_cast<double>(to);
+  double scale =
+      a.factor != 0 ? 1 / a.factor : static_cast<double>(a.from.size) / static_cast<double>(to);
   for (int64_t i = 0; i < to; ++i)
     if (std::floor(static_cast<float>(i) * static_cast<float>(scale)) !=
         static_cast<float>(i / times))

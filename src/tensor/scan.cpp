@@ -180,8 +180,9 @@ Tensor Tensor::logcumsumexp(int64_t dim, Loc where) const {
   if (this->dim() == 0 || numel() == 0) return clone();
   Tensor x = to(accumulator(dtype())).movedim(axis, -1);
   double nothing_yet = -std::numeric_limits<double>::infinity();
-  for (int64_t step = 1, n = x.size(-1); step < n; step *= 2) {
-    Tensor before = x.pad({step, -step}, "constant", nothing_yet);
+  const Dim n = dims_of(x).back();
+  for (int64_t step = 1; step < n.size; step *= 2) {
+    Tensor before = x.pad({step, 0}, "constant", nothing_yet).narrow(-1, 0, to_size(n));
     x = make_value(prim::contiguous(node_of(x.logaddexp(before))), x);
   }
   return x.movedim(-1, axis).to(dtype());

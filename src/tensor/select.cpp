@@ -82,7 +82,8 @@ ValuesIndices middle(const Tensor& t, int64_t axis, bool ignore_nan) {
   if (t.is_floating_point()) {
     const Tensor nans = reduce_tensor(Op::Add, t.isnan().to(DType::i32), {&axis, 1}, true);
     const Tensor last = full_rank(t, axis, n - 1);
-    rank = ignore_nan ? (last - nans).clamp_min(0).floor_divide(2) : mote::where(nans > 0, last, rank);
+    rank =
+        ignore_nan ? (last - nans).clamp_min(0).floor_divide(2) : mote::where(nans > 0, last, rank);
   }
   return at_rank(t, axis, stored(rank));
 }

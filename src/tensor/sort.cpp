@@ -61,8 +61,8 @@ Tensor count_before(const Tensor& digit) {
   std::vector<Dim> along(static_cast<size_t>(digit.dim()) + 1, Dim(1)), across = along;
   along.back() = n, across[across.size() - 2] = n;
   const Tensor at = make_value(prim::iota(n), digit);
-  const Tensor before = elementwise(Op::Lt, {reshaped(at, along), reshaped(at, across)},
-                                    DType::index);
+  const Tensor before =
+      elementwise(Op::Lt, {reshaped(at, along), reshaped(at, across)}, DType::index);
   const Tensor same = digit.unsqueeze(-2).eq(digit.unsqueeze(-1));
   const int64_t last = digit.dim();
   return reduce_tensor(Op::Add, (before & same).to(DType::i32), {&last, 1}, false);
