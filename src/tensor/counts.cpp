@@ -110,17 +110,42 @@ Tensor order_of_rows(const Tensor& rows) {
   return order;
 }
 
+struct Ends {
+  int64_t least, most;
+};
+Ends ends_of(const Tensor& x) {  // realizes them
+  const Tensor ends = stack({x.amin().to_long(), x.amax().to_long()}, 0);
+  const std::vector<int64_t> both = ends.to_vector<int64_t>();
+  return {both[0], both[1]};
+}
+
+// Of integers that lie as close as a few times their number, each possible one is counted. Without
+// values: they do not.
+UniqueValues counted(const Tensor& x) {
+  const int64_t n = x.size(0);
+  if (!is_int(x.dtype()) || x.dtype() == DType::u64 || n == 0) return {};
+  const auto [least, most] = ends_of(x);
+  const uint64_t span = static_cast<uint64_t>(most) - static_cast<uint64_t>(least);
+  if (span > 4 * static_cast<uint64_t>(n)) return {};
+  const Tensor at = stored(x.to_long() - least);
+  const Tensor counts = stored(sum_at(at, at.ones_like(), Dim(static_cast<int64_t>(span) + 1)));
+  const Tensor present = stored(counts > 0), there = stored(present.nonzero().select(1, 0));
+  const Tensor rank = stored(present.cumsum(0) - 1);
+  return {(there + least).to(x.dtype()), gather_at(rank, 0, at), gather_at(counts, 0, there)};
+}
+
 UniqueValues unique_along(const Tensor& t, const Axes& axis, bool sorts) {
   const Along a = along(t, axis);
   const Tensor x = stored((a.all ? a.x : a.x.movedim(-1, 0)).detach());
   expect(x.size(0) == 0 || x.numel() > 0, "the parts of a tensor of shape ", t, " are empty");
-  Tensor order;
-  if (sorts && x.size(0) > 0) {
-    order = a.all || x.dim() == 1 ? argsort_last(x.flatten(), false, dims_of(x)[0])
-                                  : order_of_rows(x.flatten(1));
-    order = stored(order);
+  const bool parts = x.dim() > 1;
+  UniqueValues u = sorts && !parts ? counted(x) : UniqueValues();
+  if (!u.values.defined()) {
+    Tensor order;
+    if (sorts && x.size(0) > 0)
+      order = stored(parts ? order_of_rows(x.flatten(1)) : argsort_last(x, false, dims_of(x)[0]));
+    u = of_runs(order.defined() ? stored(select_at(x, 0, order)) : x, order);
   }
-  UniqueValues u = of_runs(order.defined() ? stored(select_at(x, 0, order)) : x, order);
   if (a.all) return {u.values, u.inverse.reshape(t.shape()), u.counts};
   return {u.values.movedim(0, a.axis), u.inverse, u.counts};
 }
@@ -272,10 +297,9 @@ Tensor Tensor::bincount(const Tensor& weights, int64_t minlength, Loc where) con
   DType d = DType::i64;
   if (weights.defined()) d = weights.dtype() == DType::f32 ? DType::f32 : DType::f64;
   if (numel() == 0) return zeros({minlength}, {d, device()});
-  const Tensor ends = stack({amin().to_long(), amax().to_long()}, 0);
-  const std::vector<int64_t> range = ends.to_vector<int64_t>();
-  expect(range[0] >= 0, "needs numbers >= 0, got ", range[0]);
-  const int64_t size = std::max(minlength, size_add(range[1], 1));
+  const auto [least, most] = ends_of(*this);
+  expect(least >= 0, "needs numbers >= 0, got ", least);
+  const int64_t size = std::max(minlength, size_add(most, 1));
   const Tensor ones = ones_like(DType::i64);
   return sum_at(detach(), weights.defined() ? weights.detach().to(d) : ones, size);
 }

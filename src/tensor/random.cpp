@@ -207,9 +207,9 @@ class GridShuffle {
 // fields more than n. What falls on the rest goes on from there until it is below n: a few steps
 // twice as long each, for the rest is at most a row of the grid.
 Tensor permutation(int64_t n, uint8_t device) {
-  constexpr int64_t kShort = 1024;
+  constexpr int64_t kShort = 1024, kLong = int64_t{1} << 30;
   const Dim dims[] = {n};
-  if (n <= kShort || n > INT32_MAX) return random_bits(dims, device).argsort();
+  if (n <= kShort || n > kLong) return random_bits(dims, device).argsort();
   const GridShuffle shuffle(n, device);
   auto stored = [&](const Tensor& t) { return make_value(prim::contiguous(node_of(t)), device); };
   const Tensor all = stored(shuffle.all()).flatten().narrow(0, 0, n);
