@@ -309,7 +309,11 @@ Tensor Tensor::roll(const Ints& shifts, const Axes& dims, Loc where) const {
     if (n == Dim(0)) continue;
     const Dim shift = Dim(shifts.list[i]) % n;
     if (shift == Dim(0)) continue;
-    t = cat({t, t}, axis).narrow(axis, to_size(n - shift), to_size(n));
+    std::vector<Dim> wide = dims_of(t), joined = wide;
+    wide.insert(wide.begin() + axis, Dim(2));
+    joined[static_cast<size_t>(axis)] = n * 2;
+    const Tensor twice = reshaped(broadcast_tensor(t.unsqueeze(axis), wide), joined);
+    t = twice.narrow(axis, to_size(n - shift), to_size(n));
   }
   return t.clone();
 }
