@@ -53,7 +53,14 @@ Tensor network(const Tensor& t) {
 
 // ---- by digits
 
-constexpr int64_t kDigits = 256, kBlock = 1 << 16, kLong = 192;
+constexpr int64_t kDigits = 256, kBlock = 1 << 16;
+
+// Digits take a few dozen kernels, which short axes are worth if there are many of them.
+bool by_digits(const Tensor& t) {
+  constexpr int64_t kShort = 192, kLong = 1024, kMuch = 1 << 15;
+  const Dim& n = dims_of(t).back();
+  return n.is_symbolic() || n.size > kLong || (n.size > kShort && t.numel() > kMuch);
+}
 
 // (..., n) of digits: how many of the same value lie before each.
 Tensor count_before(const Tensor& digit) {
@@ -116,14 +123,14 @@ Tensor position_in(const Tensor& packed) { return packed & int64_t{0xffffffff}; 
 
 // Keys of so many bits, which are signed where there are 32.
 Tensor sorted_packed(const Tensor& packed, int bits) {
-  const Dim& n = dims_of(packed).back();
-  int64_t padded = 1;
-  if (n.size > kLong || n.is_symbolic()) {
+  if (by_digits(packed)) {
     const int64_t flip = int64_t{1} << (31 + bits);
     return sorted_by_digits(packed ^ flip, bits) ^ flip;
   }
-  while (padded < n.size) padded *= 2;
-  return network(packed.pad({0, padded - n.size}, "constant", INT64_MAX)).narrow(-1, 0, n.size);
+  const int64_t n = packed.size(-1);
+  int64_t padded = 1;
+  while (padded < n) padded *= 2;
+  return network(packed.pad({0, padded - n}, "constant", INT64_MAX)).narrow(-1, 0, n);
 }
 
 // ---- the first few
