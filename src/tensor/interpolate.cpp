@@ -43,7 +43,7 @@ Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
   return reshaped(weight, shape).to(x.dtype());
 }
 
-// How many equal ones in a row the nearest of each position, in f32, are; 0: not equally many.
+// How often the nearest, in f32, repeats each input element; 0 if not all equally often.
 int64_t repeats(const Axis& a) {
   if (a.from.is_symbolic() || a.to.is_symbolic() || a.to.size % a.from.size) return 0;
   const int64_t to = a.to.size, times = to / a.from.size;
@@ -101,7 +101,7 @@ Tensor cubic_axis(const Tensor& x, const Axis& a, bool align_corners) {
   return sum;
 }
 
-// Of a variable, times sixteenths: these are exact.
+// The size of a variable is scaled by sixteenths, which are exact.
 Dim scaled(const Dim& from, double factor) {
   if (!from.is_symbolic())
     return scalar(DType::i64, std::floor(static_cast<double>(from.size) * factor)).i;

@@ -154,7 +154,7 @@ Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& o, 
 
 namespace {
 
-// A permutation of the fields of a grid of rows x columns >= n: a Feistel network, whose rounds turn
+// A permutation of the fields of a grid of rows x columns >= n: a Feistel network. Its rounds turn
 // rows by a hash of the column, and columns by one of the row, each with a key of its own.
 class GridShuffle {
  public:
@@ -196,16 +196,16 @@ class GridShuffle {
     h = ((h ^ (h >> 15)) + keys_.select(0, key + 1)) * int64_t{0x846ca68b};
     return h ^ (h >> 16);
   }
-  // Farther by as much as the hash is of all it may be.
+  // at + size * hash / 2^32, modulo size.
   static Tensor turned(const Tensor& at, const Tensor& hash, int64_t size) {
     const Tensor to = at + (hash.to(DType::u64) * size >> 32).to(DType::i32);
     return mote::where(to >= size, to - size, to);
   }
 };
 
-// The numbers at random keys in order, as long as that is little work; beyond, of a grid of a few
-// fields more than n. What falls on the rest goes on from there until it is below n: a few steps
-// twice as long each, for the rest is at most a row of the grid.
+// Short ones sort random keys. Long ones shuffle a grid with a few fields more than n. A number that
+// falls on one of these is shuffled again until it is below n. The extra fields are at most a row,
+// so a small table holds where each of them ends, found in steps that double.
 Tensor permutation(int64_t n, uint8_t device) {
   constexpr int64_t kShort = 1024, kLong = int64_t{1} << 30;
   const Dim dims[] = {n};
