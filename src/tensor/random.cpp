@@ -203,9 +203,9 @@ class GridShuffle {
   }
 };
 
-// Short ones sort random keys. Long ones shuffle a grid with a few fields more than n. A number that
-// falls on one of these is shuffled again until it is below n. The extra fields are at most a row,
-// so a small table holds where each of them ends, found in steps that double.
+// Short ones sort random keys. Long ones shuffle a grid with a few fields more than n. A number
+// that falls on one of these is shuffled again until it is below n. The extra fields are at most a
+// row, so a small table holds where each of them ends, found in steps that double.
 Tensor permutation(int64_t n, uint8_t device) {
   constexpr int64_t kShort = 1024, kLong = int64_t{1} << 30;
   const Dim dims[] = {n};
