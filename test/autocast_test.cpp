@@ -238,7 +238,8 @@ TEST_CASE("autocast: a call in a scope is the same graph as one with operands ca
 
 TEST_CASE("autocast: methods without a row make the same graph in a scope, whatever they call") {
   // Those that write to new memory are never the same graph, nor are programs of several methods.
-  std::set<std::string_view> others = {"batch_norm", "index_put", "setitem", "symbolic"};
+  std::set<std::string_view> others = {"batch_norm", "index_put", "setitem",
+                                       "symbolic",   "unique",    "unique_consecutive"};
   for (const AutocastRow& row : autocast_rows()) others.insert(row.method);
   int cases = 0;
   for (const GoldenCase& c : ops().cases) {

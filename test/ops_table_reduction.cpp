@@ -28,6 +28,25 @@ Outputs run_median(const Call& c) {
   return both(c.x().median(c.integer("dim"), c.flag("keepdim")));
 }
 
+Outputs run_nanmedian(const Call& c) {
+  if (!c.has("dim")) return {c.x().nanmedian()};
+  return both(c.x().nanmedian(c.integer("dim"), c.flag("keepdim")));
+}
+
+// One number or a list.
+Tensor q_of(const Call& c) {
+  const std::vector<double> q = c.reals("q");
+  const Tensor all = from_data(q, {static_cast<int64_t>(q.size())}, {DType::f64, c.device});
+  return std::holds_alternative<double>(c.golden.attrs.at("q")) ? all.squeeze(0) : all;
+}
+Outputs run_quantile(const Call& c, decltype(&Tensor::quantile) f) {
+  const Tensor q = q_of(c).to(c.x().dtype());
+  return {(c.x().*f)(q, c.ints("dim"), c.flag("keepdim"), c.text("interpolation", "linear"),
+                     std::source_location::current())};
+}
+
+Outputs all(const UniqueValues& u) { return {u.values, u.inverse, u.counts}; }
+
 Outputs run_addmm(const Call& c) {
   if (!c.has("beta")) return {c.x(0).addmm(c.x(1), c.x(2))};
   return {c.x(0).addmm(c.x(1), c.x(2), c.number("beta"), c.number("alpha"))};
@@ -67,6 +86,35 @@ const TestedOp rows[] = {
        return both(c.x().kthvalue(c.integer("k"), c.integer("dim", -1), c.flag("keepdim")));
      }},
     {"median", run_median},
+    {"nanmedian", run_nanmedian},
+    {"mode", [](const Call& c) {
+       return both(c.x().mode(c.integer("dim", -1), c.flag("keepdim")));
+     }},
+    {"quantile", [](const Call& c) { return run_quantile(c, &Tensor::quantile); }},
+    {"nanquantile", [](const Call& c) { return run_quantile(c, &Tensor::nanquantile); }},
+    {"aminmax", [](const Call& c) -> Outputs {
+       const Extremes e = c.x().aminmax(c.ints("dim"), c.flag("keepdim"));
+       return {e.min, e.max};
+     }},
+    MOTE_ROW("msort", c.x().msort()),
+    MOTE_ROW("argwhere", c.x().argwhere()),
+    {"diff", [](const Call& c) -> Outputs {
+       const bool ends = c.inputs.size() > 1;
+       return {c.x().diff(c.integer("n", 1), c.integer("dim", -1), ends ? c.x(1) : Tensor(),
+                          ends ? c.x(2) : Tensor())};
+     }},
+    {"unique", [](const Call& c) { return all(c.x().unique(c.ints("dim"))); }},
+    {"unique_consecutive", [](const Call& c) {
+       return all(c.x().unique_consecutive(c.ints("dim")));
+     }},
+    MOTE_ROW("searchsorted", searchsorted(c.x(0), c.x(1), {.right = c.flag("right"),
+                                                           .out_int32 = c.flag("out_int32")})),
+    MOTE_ROW("bucketize", bucketize(c.x(0), c.x(1), {.right = c.flag("right")})),
+    MOTE_ROW("isin", isin(c.x(0), c.x(1), false, c.flag("invert"))),
+    MOTE_ROW("histc", c.x().histc(c.integer("bins", 100), c.has("min") ? c.number("min") : 0,
+                                  c.has("max") ? c.number("max") : 0)),
+    MOTE_ROW("bincount", c.x().bincount(c.inputs.size() > 1 ? c.x(1) : Tensor(),
+                                        c.integer("minlength"))),
     // Products.
     MOTE_ROW("matmul", c.x(0).matmul(c.x(1))),
     MOTE_ROW("mm", c.x(0).mm(c.x(1))),

@@ -106,6 +106,8 @@ TEST_SUITE("same bits") {
     Tensor q = values({6, 150, 32}), k = values({6, 150, 32}), v = values({6, 150, 32});
     print_bits("attention", {q.scaled_dot_product_attention(k, v)});
     print_bits("scan", {rows.cumsum(1), rows.cumsum(0)});
+    print_bits("order", {rows.median(0).values, rows.kthvalue(3, 1).values, rows.sort(0).values,
+                         rows.histc(9), rows.quantile(0.3, 1), randperm(5000)});
     Tensor at = randint(-700, 700, {5000}).realize(), written = values({5000, 40});
     print_bits("writes at computed places",
                {values({700, 40}).index_add(0, at, written),

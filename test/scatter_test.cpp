@@ -8,7 +8,9 @@
 #include <functional>
 
 #include "base/flags.h"
+#include "base/random.h"
 #include "engine/realize.h"
+#include "test/amount.h"
 
 using namespace mote;
 
@@ -148,6 +150,44 @@ TEST_SUITE("writes at computed places") {
       const ScheduleReport r = explain(std::vector{c.call(x, at, values)});
       CHECK(r.total.ops < 40.0 * (kPlaces + kWrites) * kOthers);
     }
+  }
+
+  TEST_CASE("the work is that of the writes, of any rank, axis, reduction and dtype") {
+    const uint64_t seed = test::seed_or(51);
+    MESSAGE("seed ", seed);
+    Random random(seed, 0);
+    const char* reductions[] = {"sum", "prod", "mean", "amax", "amin"};
+    const DType dtypes[] = {DType::f32, DType::f64, DType::bf16, DType::i64, DType::i32, DType::u8};
+    for (int64_t i = 0; i < test::scaled<int64_t>(150); ++i) {
+      const int64_t rank = 1 + random.below(4), axis = random.below(rank);
+      std::vector<int64_t> places, writes;
+      for (int64_t a = 0; a < rank; ++a) {
+        places.push_back(a == axis ? 200 + random.below(1500)
+                                   : 1 + random.below(rank > 2 ? 6 : 40));
+        const int64_t n = places.back();
+        writes.push_back(a == axis         ? 200 + random.below(3000)
+                         : random.below(3) ? n
+                                           : 1 + random.below(n));
+      }
+      const DType d = dtypes[random.below(std::size(dtypes))];
+      Tensor x = empty(places, {d, "NULL"}).realize(), v = empty(writes, {d, "NULL"}).realize();
+      Tensor at = empty(writes, {DType::i64, "NULL"}).realize();
+      const auto which = static_cast<size_t>(random.below(std::size(reductions) + 1));
+      const Tensor y = which == std::size(reductions)
+                           ? x.scatter(axis, at, v)
+                           : x.scatter_reduce(axis, at, v, reductions[which], random.below(2));
+      INFO("case ", i, ", function ", which, " of ", name(d), ", axis ", axis, " of ", rank);
+      CHECK(explain(std::vector{y}).total.ops <
+            60.0 * static_cast<double>(at.numel() + x.numel()) + 1e4);
+    }
+  }
+
+  TEST_CASE("a read at one of two numbers is one read") {
+    const Options on_null{.device = "NULL"};
+    const Tensor x = empty({100'000}, on_null).realize(), v = empty({500}, on_null).realize();
+    const Tensor at = where(v > 0, 70'000, 3).to(DType::i32);
+    for (const Tensor& t : {x.gather(0, at), x.gather(0, at + 7), x.index_select(0, at - 3)})
+      CHECK(explain(std::vector{t}).total.ops < 20.0 * 500);
   }
 
   TEST_CASE("the values of the fold: where writing in order pays") {

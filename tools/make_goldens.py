@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Make the golden cases of test/ops_test.cpp with PyTorch and NumPy.
 
-    python3 tools/make_goldens.py test/goldens/ops.gold.gz
+    python3 tools/make_goldens.py test/goldens/ops.gold.gz [KEEP]
+
+Cases that the file KEEP has are taken from it: a torch of another version, or on another processor,
+lacks some and rounds some differently.
 
 A case is one op with one argument pattern: `add(op, pattern, inputs, **attributes)`. Its name is
 "op/pattern"; the same case in another dtype is a variant "op/pattern@dtype" and is not counted.
@@ -266,17 +269,64 @@ def write_file(path, header, packed):
             f.write(blob)
 
 
-def main(path):
+class Reader:
+    """The cases of a file as they are packed, by name."""
+
+    def __init__(self, path):
+        with gzip.open(path) as file:
+            self.data, self.at = file.read(), 12
+        self.header = self.string().decode()
+        self.cases = dict(self.case() for _ in range(self.number()))
+
+    def skip(self, count):
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self):
+        return struct.unpack("<I", self.skip(4))[0]
+
+    def string(self):
+        return self.skip(self.number())
+
+    def attr(self):
+        self.string()
+        kind = self.skip(1)
+        plain = {b"b": 1, b"i": 8, b"f": 8}.get(kind)
+        self.skip(plain or self.number() * (1 if kind == b"s" else 8))
+
+    def tensor(self):
+        self.string()
+        self.skip(8 * self.number())
+        self.skip(struct.unpack("<Q", self.skip(8))[0])
+
+    def optional(self):
+        if self.skip(1) == b"\1":
+            self.tensor()
+
+    def case(self):
+        start, name = self.at, self.string().decode()
+        self.string()
+        for part in (self.attr, lambda: (self.string(), self.tensor()),
+                     lambda: (self.tensor(), self.optional()), self.optional):
+            for _ in range(self.number()):
+                part()
+        return name, self.data[start : self.at]
+
+
+def main(path, keep=None):
     start = time.time()
+    kept, before = (Reader(keep).cases, Reader(keep).header) if keep else ({}, "")
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     declare_all()
     names = [c["name"] for c in cases]
     twice = [n for n, k in Counter(names).items() if k > 1]
     assert not twice, f"names used twice: {twice}"
-    packed, per_family, variants, with_grad, elements = [], Counter(), 0, 0, 0
+    packed, per_family, variants, with_grad, elements = list(kept.values()), Counter(), 0, 0, 0
     for case in cases:
         for dtype in case["types"]:
+            if case["name"] + ("" if dtype == case["types"][0] else "@" + dtype) in kept:
+                continue
             try:
                 built = build(case, dtype)
             except (Missing, AttributeError, TypeError, RuntimeError, IndexError, ValueError) as e:
@@ -288,14 +338,14 @@ def main(path):
             variants += not counted
             with_grad += bool(built["grads"])
             elements = max([elements] + [t.numel() for _, t in built["inputs"]])
-    header = (f"torch {torch.__version__}\nnumpy {np.__version__}\nseed {SEED} ^ crc32(name)\n"
-              f"cases {sum(per_family.values())}\nvariants {variants}\n")
+    made_with = f"torch {torch.__version__}\nnumpy {np.__version__}\nseed {SEED} ^ crc32(name)\n"
+    header = (f"{before}{made_with}cases {sum(per_family.values())}\nvariants {variants}\n")
     write_file(path, header, packed)
     for name, count in per_family.items():
         print(f"{name:16} {count:5}")
     size = len(open(path, "rb").read())
     print(f"{'all':16} {sum(per_family.values()):5} cases, {variants} dtype variants")
-    print(f"{with_grad} with gradients, largest input {elements} elements, {size} bytes, "
+    print(f"{with_grad} new with gradients, largest input {elements} elements, {size} bytes, "
           f"{time.time() - start:.1f} s")
 
 
@@ -1484,8 +1534,111 @@ def sorts():
                                ("last", (3, 5), dict(dim=-1)), ("rows_even", (4, 3), dict(dim=0)),
                                ("keepdim", (3, 5), dict(dim=1, keepdim=True))]:
         add("median", pattern, [N(*shape)], **kw)
+        add("nanmedian", pattern, [N(*shape)], **kw)
+    holes = [[3.0, NAN, -1.0, INF, 2.0, 7.0], [NAN, NAN, 4.0, -INF, 0.5, 1.0]]
+    for op in ("median", "nanmedian"):
+        add(op, "nan", [D(holes)], dim=1, grad=False)
+        add(op, "nan_all", [D(holes)], grad=False)
+        add(op, "long", [N(41, 3)], types="f64 f16", dim=0)
+    add("kthvalue", "long", [N(3, 70)], types="f64 f16", k=33)
+    for t in INTS.split():  # without ties: which of them is meant is open
+        add("kthvalue", "long_" + t, [distinct(120, 3, 40, dtype=t)], k=13)
     add("topk", "ties", [I(0, 4, 2, 10, dtype="i32")], k=6)
     add("topk", "nan", [D([3.0, NAN, -1.0, INF, -INF])], k=3, grad=False)
+
+
+# ---------------------------------------------------------------- counts and quantiles
+@reference
+def quantile(x, q, dim=None, **kw):
+    q = torch.tensor(q, dtype=x.dtype) if isinstance(q, list) else q
+    return torch.quantile(x, q, dim, **kw)
+
+
+@reference
+def nanquantile(x, q, dim=None, **kw):
+    q = torch.tensor(q, dtype=x.dtype) if isinstance(q, list) else q
+    return torch.nanquantile(x, q, dim, **kw)
+
+
+@reference
+def unique(x, dim=None):
+    return torch.unique(x, return_inverse=True, return_counts=True, dim=dim)
+
+
+@reference
+def unique_consecutive(x, dim=None):
+    return torch.unique_consecutive(x, return_inverse=True, return_counts=True, dim=dim)
+
+
+@reference
+def diff(x, prepend=None, append=None, n=1, dim=-1):
+    return torch.diff(x, n, dim, prepend, append)
+
+
+ref["mode"] = lambda x, dim=-1, keepdim=False: torch.mode(x, dim, keepdim)
+ref["aminmax"] = lambda x, dim=None, keepdim=False: torch.aminmax(x, dim=dim, keepdim=keepdim)
+ref["searchsorted"] = lambda s, v, right=False, out_int32=False: torch.searchsorted(
+    s, v, right=right, out_int32=out_int32)
+ref["bucketize"] = lambda v, s, right=False: torch.bucketize(v, s, right=right)
+ref["isin"] = lambda x, among, invert=False: torch.isin(x, among, invert=invert)
+
+
+def counts():
+    for op in ("quantile", "nanquantile"):
+        for pattern, shape, kw in [
+                ("all", (3, 5), dict(q=0.3)), ("rows", (3, 5), dict(q=0.75, dim=1)),
+                ("several", (4, 6), dict(q=[0.0, 0.25, 0.5, 1.0], dim=0)),
+                ("keepdim", (2, 3, 4), dict(q=[0.1, 0.9], dim=1, keepdim=True)),
+                ("all_keepdim", (2, 3), dict(q=[0.1, 0.9], keepdim=True)),
+                ("one", (1,), dict(q=0.5))]:
+            add(op, pattern, [N(*shape)], types="f64" if pattern == "rows" else "", **kw)
+        for how in ("lower", "higher", "nearest", "midpoint"):
+            add(op, how, [N(3, 8)], q=[0.2, 0.5, 0.9], dim=1, interpolation=how)
+        add(op, "nan", [D([[1.0, NAN, 3.0, 2.0], [NAN] * 4, [4.0, 1.0, 0.0, INF]])],
+            q=[0.0, 0.4, 0.5], dim=1, grad=False)
+    for pattern, spec, kw in [("rows", Z(0, 4, 3, 12), dict(dim=1)),
+                              ("ties", D([3, 1, 3, 1, 2]), {}),
+                              ("first", Z(0, 3, 9, 2), dict(dim=0, keepdim=True)),
+                              ("one", Z(0, 9, 4, 1), {})]:
+        add("mode", pattern, [spec], types="f64 i32 i64 u8" if pattern == "rows" else "", **kw)
+    for pattern, spec, kw in [
+            ("vector", Z(0, 6, 20), {}), ("matrix", Z(-2, 3, 4, 5), {}), ("single", Z(0, 9, 1), {}),
+            ("floats", D([1.5, 0.0, -0.0, 1.5, -INF, INF]), {}),
+            ("rows", Z(0, 2, 9, 3), dict(dim=0)),
+            ("columns", Z(0, 2, 2, 9), dict(dim=1)), ("bool", B(7), {})]:
+        for op in ("unique", "unique_consecutive"):
+            add(op, pattern, [spec], types="i64 i32 u8 f64" if pattern == "vector" else "",
+                grad=False, **kw)
+    for pattern, shape, kw in [("all", (3, 4), {}), ("rows", (3, 4), dict(dim=1)),
+                               ("keepdim", (3, 4), dict(dim=0, keepdim=True))]:
+        add("aminmax", pattern, [N(*shape)], types="i32" if pattern == "all" else "", **kw)
+    for pattern, inputs, kw in [
+            ("last", [N(3, 5)], {}), ("twice", [N(3, 5)], dict(n=2, dim=1)),
+            ("rows", [N(4, 2)], dict(dim=0)),
+            ("too_many", [N(3)], dict(n=5)), ("none", [N(3)], dict(n=0)), ("bool", [B(6)], {}),
+            ("with_ends", [N(3, 4), N(3, 1), N(3, 2)], dict(n=1, dim=1))]:
+        add("diff", pattern, inputs, types="i32" if pattern == "last" else "", **kw)
+    steps = D([-1.0, 0.0, 0.0, 2.0, 5.0])
+    for op in ("searchsorted", "bucketize"):
+        for right in (False, True):
+            ends = [steps, D([[-2.0, -1.0, 0.0], [NAN, 5.0, 6.0]])]
+            add(op, f"ends_{right}", ends if op == "searchsorted" else ends[::-1], right=right,
+                types="f64", grad=False)
+            long = [Spec(lambda r: np.sort(r.randint(0, 60, 90)), "i64"), I(-2, 64, 50)]
+            add(op, f"long_{right}", long if op == "searchsorted" else long[::-1], right=right)
+    add("searchsorted", "batch", [Spec(lambda r: np.sort(r.randint(0, 9, (2, 3, 7))), "i32"),
+                                  I(0, 9, 2, 3, 4, dtype="i32")], out_int32=True)
+    for pattern, few in [("few", 5), ("many", 40)]:
+        add("isin", pattern, [I(0, 60, 4, 6), I(0, 60, few)])
+        add("isin", pattern + "_invert", [I(0, 60, 4, 6), I(0, 60, few)], invert=True)
+    add("histc", "data", [N(200)], bins=7, grad=False, types="f64")
+    add("histc", "range", [N(8, 9)], bins=4, min=-1.0, max=0.5, grad=False)
+    add("histc", "constant", [D([2.0, 2.0, 2.0])], bins=3, grad=False)
+    add("bincount", "plain", [I(0, 12, 40)], types="")
+    add("bincount", "minlength", [I(0, 3, 9, dtype="u8")], minlength=10)
+    add("bincount", "weights", [I(0, 5, 30), N(30)], grad=False)
+    add("msort", "rows", [N(5, 3)])
+    add("argwhere", "matrix", [Z(0, 2, 3, 4)], grad=False)
 
 
 # ---------------------------------------------------------------- products
@@ -2056,11 +2209,11 @@ def symbolic_sizes():
 def declare_all():
     global family
     for f in (creation, movement, indexing, unary, binary_ops, activations, reductions, scans,
-            sorts, products, convolutions, pooling, resizing, normalisation, losses, casts,
+            sorts, counts, products, convolutions, pooling, resizing, normalisation, losses, casts,
             promotion, symbolic_sizes):
         family = f.__name__
         f()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -290,6 +290,7 @@ inline Tensor masked_select(const Tensor& x, const Tensor& mask, Loc w = Loc::cu
   return x.masked_select(mask, w);
 }
 inline Tensor nonzero(const Tensor& x, Loc w = Loc::current()) { return x.nonzero(w); }
+inline Tensor argwhere(const Tensor& x, Loc w = Loc::current()) { return x.argwhere(w); }
 inline Tensor round(const Tensor& x, int decimals, Loc w = Loc::current()) {
   return x.round(decimals, w);
 }
@@ -396,6 +397,10 @@ inline Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1, double e
   return x.normalize(p, dim, eps, w);
 }
 inline Tensor trace(const Tensor& x, Loc w = Loc::current()) { return x.trace(w); }
+inline Extremes aminmax(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                        Loc w = Loc::current()) {
+  return x.aminmax(axes, keepdim, w);
+}
 inline Tensor cumsum(const Tensor& x, int64_t dim, DType dtype = DType::none,
                      Loc w = Loc::current()) {
   return x.cumsum(dim, dtype, w);
@@ -434,6 +439,54 @@ inline ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim = false,
   return x.median(dim, keepdim, w);
 }
 inline Tensor median(const Tensor& x, Loc w = Loc::current()) { return x.median(w); }
+inline ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim = false,
+                               Loc w = Loc::current()) {
+  return x.nanmedian(dim, keepdim, w);
+}
+inline Tensor nanmedian(const Tensor& x, Loc w = Loc::current()) { return x.nanmedian(w); }
+inline ValuesIndices mode(const Tensor& x, int64_t dim = -1, bool keepdim = false,
+                          Loc w = Loc::current()) {
+  return x.mode(dim, keepdim, w);
+}
+inline Tensor quantile(const Tensor& x, Operand q, const Axes& axes = {}, bool keepdim = false,
+                       const char* interpolation = "linear", Loc w = Loc::current()) {
+  return x.quantile(q, axes, keepdim, interpolation, w);
+}
+inline Tensor nanquantile(const Tensor& x, Operand q, const Axes& axes = {}, bool keepdim = false,
+                          const char* interpolation = "linear", Loc w = Loc::current()) {
+  return x.nanquantile(q, axes, keepdim, interpolation, w);
+}
+inline Tensor msort(const Tensor& x, Loc w = Loc::current()) { return x.msort(w); }
+inline Tensor diff(const Tensor& x, int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},
+                   const Tensor& append = {}, Loc w = Loc::current()) {
+  return x.diff(n, dim, prepend, append, w);
+}
+inline Tensor histc(const Tensor& x, int64_t bins = 100, Number min = 0, Number max = 0,
+                    Loc w = Loc::current()) {
+  return x.histc(bins, min, max, w);
+}
+inline Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0,
+                       Loc w = Loc::current()) {
+  return x.bincount(weights, minlength, w);
+}
+inline UniqueValues unique(const Tensor& x, const Axes& axis = {}, Loc w = Loc::current()) {
+  return x.unique(axis, w);
+}
+inline UniqueValues unique_consecutive(const Tensor& x, const Axes& axis = {},
+                                       Loc w = Loc::current()) {
+  return x.unique_consecutive(axis, w);
+}
+// Where each value would stand in the last axis of a sorted sequence, whose other axes are the
+// value's, or which has no others. bucketize: the same of boundaries.
+Tensor searchsorted(const Tensor& sorted_sequence, Operand values, const SearchOptions& = {},
+                    Loc = Loc::current());
+inline Tensor bucketize(Operand x, const Tensor& boundaries, const SearchOptions& options = {},
+                        Loc w = Loc::current()) {
+  return searchsorted(boundaries, x, options, w);
+}
+// Which elements are among the others.
+Tensor isin(Operand elements, Operand test_elements, bool assume_unique = false,
+            bool invert = false, Loc = Loc::current());
 inline Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false,
                           Loc w = Loc::current()) {
   return x.multinomial(num_samples, replacement, w);

@@ -18,6 +18,8 @@ namespace mote {
 
 struct TensorImpl;
 struct ValuesIndices;
+struct Extremes;
+struct UniqueValues;
 struct AttentionOptions;
 struct CrossEntropyOptions;
 struct Index;
@@ -217,6 +219,7 @@ class Tensor {
   Tensor masked_fill(const Tensor& mask, Operand value, Loc = Loc::current()) const;
   Tensor masked_select(const Tensor& mask, Loc = Loc::current()) const;
   Tensor nonzero(Loc = Loc::current()) const;              // realizes how many are not zero
+  Tensor argwhere(Loc = Loc::current()) const;             // the same
   Tensor where(const Tensor& condition, Operand other, Loc = Loc::current()) const;
 
   // Elementwise.
@@ -287,6 +290,7 @@ class Tensor {
               Loc = Loc::current()) const;
   Tensor normalize(double p = 2, int64_t dim = 1, double eps = 1e-12, Loc = Loc::current()) const;
   Tensor trace(Loc = Loc::current()) const;
+  Extremes aminmax(const Axes& axes = {}, bool keepdim = false, Loc = Loc::current()) const;
 
   // Scans and order.
   Tensor cumsum(int64_t dim, DType = DType::none, Loc = Loc::current()) const;
@@ -302,6 +306,27 @@ class Tensor {
                          Loc = Loc::current()) const;
   ValuesIndices median(int64_t dim, bool keepdim = false, Loc = Loc::current()) const;
   Tensor median(Loc = Loc::current()) const;
+  ValuesIndices nanmedian(int64_t dim, bool keepdim = false, Loc = Loc::current()) const;
+  Tensor nanmedian(Loc = Loc::current()) const;
+  // The smallest of the most frequent, and where it stands last.
+  ValuesIndices mode(int64_t dim = -1, bool keepdim = false, Loc = Loc::current()) const;
+  // One axis or all; of several q a new first axis. interpolation: linear, lower, higher, nearest
+  // or midpoint.
+  Tensor quantile(Operand q, const Axes& axes = {}, bool keepdim = false,
+                  const char* interpolation = "linear", Loc = Loc::current()) const;
+  Tensor nanquantile(Operand q, const Axes& axes = {}, bool keepdim = false,
+                     const char* interpolation = "linear", Loc = Loc::current()) const;
+  Tensor msort(Loc = Loc::current()) const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},
+              const Tensor& append = {}, Loc = Loc::current()) const;
+  // Counts. Bins of equal width from min to max, of the smallest to the largest where these are
+  // equal. bincount realizes the largest number.
+  Tensor histc(int64_t bins = 100, Number min = 0, Number max = 0, Loc = Loc::current()) const;
+  Tensor bincount(const Tensor& weights = {}, int64_t minlength = 0, Loc = Loc::current()) const;
+  // Distinct elements, or parts along one axis: sorted, or only without repetitions of the one
+  // before. Both realize how many there are; what is not used of the result is not computed.
+  UniqueValues unique(const Axes& axis = {}, Loc = Loc::current()) const;
+  UniqueValues unique_consecutive(const Axes& axis = {}, Loc = Loc::current()) const;
   // A class whose weight is not above 0 is drawn only once no others are left. With CHECK=2 that
   // is an error, and so are weights that are negative or not finite.
   Tensor multinomial(int64_t num_samples, bool replacement = false, Loc = Loc::current()) const;
@@ -427,6 +452,14 @@ class Tensor {
 struct ValuesIndices {
   Tensor values, indices;
 };
+struct Extremes {
+  Tensor min, max;
+};
+struct UniqueValues {
+  Tensor values;
+  Tensor inverse;  // of each element its place among the values
+  Tensor counts;   // of each value
+};
 
 // One entry of an index, and where it was written.
 struct Index {
@@ -446,6 +479,11 @@ struct Index {
   Index(Tensor t, Loc w = Loc::current()) : kind(Positions), positions(std::move(t)), where(w) {}
 };
 
+struct SearchOptions {
+  bool right = false;      // behind equal ones
+  bool out_int32 = false;  // positions as i32, not i64
+  Tensor sorter = {};      // positions that sort the sequence
+};
 struct AttentionOptions {
   Tensor attn_mask = {};        // bool: true takes part; float: added to the scores
   double dropout_p = 0;

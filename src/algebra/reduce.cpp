@@ -32,6 +32,7 @@ UOp ceil_div(UOp x, int64_t d) { return (x + (d - 1)) / d; }
 // could not be solved for it. Empty bounds: none known.
 struct Span {
   UOp begin, end;
+  UOp at, past;  // an equality's one position and its end, whose difference a choice may hide
   std::vector<UOp> fixed, loose;
 
   void from(UOp b) { begin = begin ? binary(Op::Max, begin, b) : b; }
@@ -56,8 +57,9 @@ void bound_at_zero(Span& s, const Linear& sum, int64_t k) {
   UOp at = build(sum) * (k > 0 ? -1 : 1);
   if (k < 0) k = -k;
   if (k > 1) s.fixed.push_back(eq(at % k, index(0)));
-  s.from(at / k);
-  s.until(at / k + 1);
+  s.at = at / k, s.past = s.at + 1;
+  s.from(s.at);
+  s.until(s.past);
 }
 
 void take(Span& s, UOp condition, UOp r) {
@@ -100,7 +102,9 @@ UOp sum_over(UOp value, UOp r);
 
 // What a condition says, where it leaves one position.
 Selected only_position(const Span& s, UOp r) {
-  if (!s.begin || !s.end || !simplify(s.end - s.begin)->is_const(1)) return {};
+  if (!s.begin || !s.end) return {};
+  const bool alone = s.begin == s.at && s.end == s.past;
+  if (!alone && !simplify(s.end - s.begin)->is_const(1)) return {};
   const UOp at = simplify(s.begin);
   const UOp valid = all_of(s.fixed) & ge(at, index(0)) & lt(at, r->src(0));
   return {at, valid & select(all_of(s.loose), r, at, valid)};

@@ -106,6 +106,18 @@ void add_orders(Functions& f) {
   f["median"] = [](const Args& a) { return a.tensor(0).median(a.integer(1, "dim")).values; };
 }
 
+void add_counts(Functions& f) {
+  f["mode"] = [](const Args& a) { return a.tensor(0).mode(a.integer(1, "dim", -1)).values; };
+  f["nanmedian"] = [](const Args& a) { return a.tensor(0).nanmedian(a.integer(1, "dim")).values; };
+  f["quantile"] = [](const Args& a) {
+    return a.tensor(0).quantile(a.number(1, "q", 0.5), a.ints(2, "dim", {}));
+  };
+  f["histc"] = [](const Args& a) { return a.tensor(0).histc(a.integer(1, "bins", 100)); };
+  f["searchsorted"] = [](const Args& a) { return searchsorted(a.tensor(0), a.tensor(1)); };
+  f["isin"] = [](const Args& a) { return isin(a.tensor(0), a.tensor(1)); };
+  f["diff"] = [](const Args& a) { return a.tensor(0).diff(1, a.integer(1, "dim", -1)); };
+}
+
 void add_places(Functions& f) {
   f["gather"] = [](const Args& a) { return a.tensor(0).gather(a.integer(1, "dim"), a.tensor(2)); };
   f["index_select"] = [](const Args& a) {
@@ -187,6 +199,7 @@ Functions all_functions() {
   Functions f;
   add_elementwise(f);
   add_reductions(f);
+  add_counts(f);
   add_orders(f);
   add_places(f);
   add_movement(f);

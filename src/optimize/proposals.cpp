@@ -520,11 +520,22 @@ class Chooser : Sketch {
   void follow_rows() {
     auto is_ordered = [](UOp r) { return range_role(r) == Role::Ordered; };
     if (!own_lanes().empty() || std::ranges::none_of(ranges.all, is_ordered)) return;
+    if (waits_little()) return;
     for (size_t i = outputs.size(); i-- > 0;) {
       const int64_t rows = largest_factor(size(outputs[i]), {4, 3, 5, 2});
       if (is_ordered(outputs[i]) || rows == 1) continue;
       if (act({Action::Split, range_slot(outputs[i]), rows, Role::Upcast})) return;
     }
+  }
+
+  // Whether each round adds to an integer in a register, which takes no longer than its store.
+  bool waits_little() const {
+    return std::ranges::all_of(body->src(), [](Node* end) {
+      const UOp place = UOp(end)->src(0)->src(0), value = UOp(end)->src(0)->src(1);
+      const std::vector<UOp> below = toposort(place->src(1));
+      return !is_float(value->dtype) && !value->is(Op::Mul) &&
+             std::ranges::none_of(below, [](UOp n) { return n->is(Op::Index); });
+    });
   }
 
   // What is read along r comes from main memory.

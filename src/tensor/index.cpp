@@ -340,6 +340,11 @@ Tensor Tensor::nonzero(Loc where) const {
   return columns.empty() ? zeros({count, 0}, {DType::i64, device()}) : stack(columns, 1);
 }
 
+Tensor Tensor::argwhere(Loc where) const {
+  Call call("argwhere", where);
+  return nonzero();
+}
+
 Tensor Tensor::masked_select(const Tensor& mask, Loc where) const {
   Call call("masked_select", where);
   expect_defined(mask, "the mask");

@@ -12,55 +12,72 @@ namespace mote {
 namespace {
 
 struct Axis {
-  int64_t axis, from, to;
-  double scale;  // input steps per output step, before align_corners
+  int64_t axis;
+  Dim from, to;
+  double factor;  // output sizes over input sizes, where that was said; 0: what the sizes make it
 };
+
+Tensor number(const Dim& d, const Tensor& x) {
+  return make_value(prim::cast(index_node(d), DType::f64), x);
+}
+// Input steps for each output step, before align_corners.
+Tensor scale_of(const Axis& a, const Tensor& x) {
+  if (a.factor != 0) return full({}, 1 / a.factor, {DType::f64, x.device()});
+  if (a.from.is_symbolic() || a.to.is_symbolic()) return number(a.from, x) / number(a.to, x);
+  const double scale = static_cast<double>(a.from.size) / static_cast<double>(a.to.size);
+  return full({}, scale, {DType::f64, x.device()});
+}
 
 Tensor output_positions(const Axis& a, const Tensor& x, DType dtype = DType::f64) {
   return iota_tensor(a.to, dtype, x.impl()->device);
 }
 
 Tensor read(const Tensor& x, const Axis& a, const Tensor& at) {
-  return select_at(x, a.axis, at.clamp(0, a.from - 1).to_long());
+  return select_at(x, a.axis, at.clamp(0, number(a.from - 1, x).to(at.dtype())).to_long());
 }
 
 // A vector of weights along the axis.
 Tensor along(const Tensor& weight, const Axis& a, const Tensor& x) {
-  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  std::vector<Dim> shape(static_cast<size_t>(x.dim()), Dim(1));
   shape[static_cast<size_t>(a.axis)] = a.to;
-  return weight.reshape(shape).to(x.dtype());
+  return reshaped(weight, shape).to(x.dtype());
 }
 
-// Whether the nearest of each position, in f32, is that of so many equal ones in a row.
-bool repeats(const Axis& a, double scale) {
-  const int64_t times = a.to / a.from;
-  if (a.to % a.from) return false;
-  for (int64_t i = 0; i < a.to; ++i)
+// How often the nearest, in f32, repeats each input element; 0 if not all equally often.
+int64_t repeats(const Axis& a) {
+  if (a.from.is_symbolic() || a.to.is_symbolic() || a.to.size % a.from.size) return 0;
+  const int64_t to = a.to.size, times = to / a.from.size;
+  double scale =
+      a.factor != 0 ? 1 / a.factor : static_cast<double>(a.from.size) / static_cast<double>(to);
+  for (int64_t i = 0; i < to; ++i)
     if (std::floor(static_cast<float>(i) * static_cast<float>(scale)) !=
         static_cast<float>(i / times))
-      return false;
-  return true;
+      return 0;
+  return times;
 }
 
 // In f32, as PyTorch computes it: which element is the nearest depends on the rounding. With
 // two spatial axes the ratio of the sizes is the factor where it is 1 or 2.
-Tensor nearest_axis(const Tensor& x, const Axis& a, bool exact) {
-  auto scale = static_cast<double>(static_cast<float>(a.scale));
-  if (exact) return read(x, a, ((output_positions(a, x) + 0.5) * scale).to_float().floor());
-  if (x.dim() == 4) {
+Tensor nearest_axis(const Tensor& x, Axis a, bool exact) {
+  if (!exact && x.dim() == 4) {
     if (a.to == a.from) return x;
-    if (a.to == 2 * a.from) scale = 0.5;
+    if (a.to == a.from * 2) a.factor = 2;
   }
-  if (repeats(a, scale)) return x.repeat_interleave(a.to / a.from, a.axis);
+  const Tensor scale = scale_of(a, x).to(DType::f32);
+  if (exact)
+    return read(x, a, ((output_positions(a, x) + 0.5) * scale.to(DType::f64)).to_float().floor());
+  if (const int64_t times = repeats(a)) return x.repeat_interleave(times, a.axis);
   return read(x, a, (output_positions(a, x, DType::f32) * scale).floor());
 }
 
 // Where output centres fall on the input.
 Tensor centres(const Axis& a, const Tensor& x, bool align_corners) {
   Tensor i = output_positions(a, x);
-  if (!align_corners) return (i + 0.5) * a.scale - 0.5;
-  double step = a.to > 1 ? static_cast<double>(a.from - 1) / static_cast<double>(a.to - 1) : 0;
-  return i * step;
+  if (!align_corners) return (i + 0.5) * scale_of(a, x) - 0.5;
+  if (a.to.is_symbolic() || a.from.is_symbolic())
+    return i * (number(a.from - 1, x) / number(a.to - 1, x).clamp_min(1));
+  const auto from = static_cast<double>(a.from.size), to = static_cast<double>(a.to.size);
+  return i * (to > 1 ? (from - 1) / (to - 1) : 0);
 }
 
 Tensor linear_axis(const Tensor& x, const Axis& a, bool align_corners) {
@@ -84,6 +101,16 @@ Tensor cubic_axis(const Tensor& x, const Axis& a, bool align_corners) {
   return sum;
 }
 
+// The size of a variable is scaled by sixteenths, which are exact.
+Dim scaled(const Dim& from, double factor) {
+  if (!from.is_symbolic())
+    return scalar(DType::i64, std::floor(static_cast<double>(from.size) * factor)).i;
+  const double parts = factor * 16;
+  expect(parts == std::floor(parts) && parts > 0 && parts < 1e6, "scales the size ", said(from),
+         " by multiples of 1/16, not by ", factor);
+  return from * Dim(static_cast<int64_t>(parts)) / Dim(16);
+}
+
 std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   int64_t spatial = x.dim() - 2;
   expect(o.size.empty() != o.scale_factor.empty(), "needs either size or scale_factor");
@@ -100,14 +127,11 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   std::vector<Axis> out;
   for (int64_t i = 0; i < spatial; ++i) {
     auto s = static_cast<size_t>(i);
-    int64_t from = x.size(i + 2);
-    int64_t to = sizes.empty()
-                     ? scalar(DType::i64, std::floor(static_cast<double>(from) * factors[s])).i
-                     : sizes[s];
-    expect(from > 0 && to > 0, "cannot resize an axis of size ", from, " to ", to);
-    double scale =
-        by_factors ? 1 / factors[s] : static_cast<double>(from) / static_cast<double>(to);
-    out.push_back({i + 2, from, to, scale});
+    const Dim from = dims_of(x)[s + 2];
+    const Dim to = sizes.empty() ? scaled(from, factors[s]) : Dim(sizes[s]);
+    expect(from != Dim(0) && least(to) > 0, "cannot resize an axis of size ", said(from), " to ",
+           said(to));
+    out.push_back({i + 2, from, to, by_factors ? factors[s] : 0});
   }
   return out;
 }
@@ -124,7 +148,7 @@ Tensor Tensor::interpolate(const InterpolateOptions& o, Loc where) const {
   std::vector<Axis> axes = axes_of(*this, o);
   if (mode == "area") {
     std::vector<int64_t> sizes;
-    for (const Axis& a : axes) sizes.push_back(a.to);
+    for (const Axis& a : axes) sizes.push_back(numeric(a.to));
     return spatial == 1   ? adaptive_avg_pool1d(sizes)
            : spatial == 2 ? adaptive_avg_pool2d(sizes)
                           : adaptive_avg_pool3d(sizes);

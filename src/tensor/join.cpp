@@ -303,13 +303,17 @@ Tensor Tensor::roll(const Ints& shifts, const Axes& dims, Loc where) const {
          " and ", dims.list);
   Tensor t = *this;
   for (size_t i = 0; i < dims.list.size(); ++i) {
-    int64_t axis = to_axis(dims.list[i], dim()), n = size(axis);
-    if (n == 0) continue;
-    int64_t shift = (shifts.list[i] % n + n) % n;
-    if (shift == 0) continue;
-    std::vector<int64_t> twice(static_cast<size_t>(dim()), 1);
-    twice[static_cast<size_t>(axis)] = 2;
-    t = t.repeat(twice).narrow(axis, n - shift, n);
+    const int64_t axis = to_axis(dims.list[i], dim());
+    expect(dim() > 0, "a tensor without axes has no axis ", axis);
+    const Dim n = dims_of(t)[static_cast<size_t>(axis)];
+    if (n == Dim(0)) continue;
+    const Dim shift = Dim(shifts.list[i]) % n;
+    if (shift == Dim(0)) continue;
+    std::vector<Dim> wide = dims_of(t), joined = wide;
+    wide.insert(wide.begin() + axis, Dim(2));
+    joined[static_cast<size_t>(axis)] = n * 2;
+    const Tensor twice = reshaped(broadcast_tensor(t.unsqueeze(axis), wide), joined);
+    t = twice.narrow(axis, to_size(n - shift), to_size(n));
   }
   return t.clone();
 }

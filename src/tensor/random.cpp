@@ -6,7 +6,9 @@
 #include <mutex>
 #include <numbers>
 
+#include "base/integers.h"
 #include "tensor/checks.h"
+#include "tensor/gather.h"
 
 namespace mote {
 
@@ -150,12 +152,83 @@ Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& o, 
   return (n.to(DType::i64) + low).to(o.dtype == DType::none ? DType::i64 : o.dtype);
 }
 
+namespace {
+
+// A permutation of the fields of a grid of rows x columns >= n: a Feistel network. Its rounds turn
+// rows by a hash of the column, and columns by one of the row, each with a key of its own.
+class GridShuffle {
+ public:
+  GridShuffle(int64_t n, uint8_t device)
+      : columns_(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))))),
+        rows_(ceil_div(n, columns_)) {
+    const Dim dims[] = {4 * kRounds};
+    const Tensor drawn = (random_bits(dims, device) >> 32).to(DType::u32);
+    keys_ = make_value(prim::contiguous(node_of(drawn)), device);
+  }
+  int64_t fields() const { return rows_ * columns_; }
+
+  // Where all fields go, and some.
+  Tensor all() const {
+    const uint8_t device = keys_.impl()->device;
+    return shuffled(iota_tensor(rows_, DType::i32, device).unsqueeze(1),
+                    iota_tensor(columns_, DType::i32, device));
+  }
+  Tensor of(const Tensor& fields) const {
+    return shuffled(fields.floor_divide(columns_), fields.remainder(columns_));
+  }
+
+ private:
+  static constexpr int64_t kRounds = 4;
+  int64_t columns_, rows_;
+  Tensor keys_;
+
+  Tensor shuffled(Tensor row, Tensor column) const {
+    for (int64_t round = 0; round < kRounds; ++round) {
+      row = turned(row, hash(column, 4 * round), rows_);
+      column = turned(column, hash(row, 4 * round + 2), columns_);
+    }
+    return row * columns_ + column;
+  }
+  // Each bit of x and of two keys may change every bit of it.
+  Tensor hash(const Tensor& x, int64_t key) const {
+    Tensor h = x.to(DType::u32) ^ keys_.select(0, key);
+    h = (h ^ (h >> 16)) * int64_t{0x7feb352d};
+    h = ((h ^ (h >> 15)) + keys_.select(0, key + 1)) * int64_t{0x846ca68b};
+    return h ^ (h >> 16);
+  }
+  // at + size * hash / 2^32, modulo size.
+  static Tensor turned(const Tensor& at, const Tensor& hash, int64_t size) {
+    const Tensor to = at + (hash.to(DType::u64) * size >> 32).to(DType::i32);
+    return mote::where(to >= size, to - size, to);
+  }
+};
+
+// Short ones sort random keys. Long ones shuffle a grid with a few fields more than n. A number
+// that falls on one of these is shuffled again until it is below n. The extra fields are at most a
+// row, so a small table holds where each of them ends, found in steps that double.
+Tensor permutation(int64_t n, uint8_t device) {
+  constexpr int64_t kShort = 1024, kLong = int64_t{1} << 30;
+  const Dim dims[] = {n};
+  if (n <= kShort || n > kLong) return random_bits(dims, device).argsort();
+  const GridShuffle shuffle(n, device);
+  auto stored = [&](const Tensor& t) { return make_value(prim::contiguous(node_of(t)), device); };
+  const Tensor all = stored(shuffle.all()).flatten().narrow(0, 0, n);
+  const int64_t rest = shuffle.fields() - n;
+  if (rest == 0) return all;
+  Tensor next = stored(shuffle.of(iota_tensor(rest, DType::i32, device) + n));
+  auto past_rest = [&](const Tensor& at) {
+    return mote::where(at >= n, pick_last(next, (at - n).clamp_min(0).unsqueeze(-1)), at);
+  };
+  for (int64_t step = 1; step < rest + 1; step *= 2) next = stored(past_rest(next));
+  return past_rest(all);
+}
+
+}  // namespace
+
 Tensor randperm(int64_t n, const Options& o, Loc where) {
   Call call("randperm", where);
   expect(n >= 0, "needs a size >= 0, got ", n);
-  Dim dims[] = {n};
-  Tensor order = random_bits(dims, device_from(o.device)).argsort();
-  return order.to(o.dtype == DType::none ? DType::i64 : o.dtype);
+  return permutation(n, device_from(o.device)).to(o.dtype == DType::none ? DType::i64 : o.dtype);
 }
 
 Tensor Tensor::rand_like(DType d, Loc where) const {

@@ -170,6 +170,10 @@ Tensor Tensor::min(Loc where) const {
   Call call("min", where);
   return extremum(Op::Min, *this, {}, false);
 }
+Extremes Tensor::aminmax(const Axes& axes, bool keepdim, Loc where) const {
+  Call call("aminmax", where);
+  return {extremum(Op::Min, *this, axes, keepdim), extremum(Op::Max, *this, axes, keepdim)};
+}
 ValuesIndices Tensor::max(int64_t dim, bool keepdim, Loc where) const {
   Call call("max", where);
   return extremum_at(Op::Max, *this, dim, keepdim);

@@ -58,13 +58,22 @@ Ref run_along(Op op, const Ref& x, const Ref& identity) {
 // are not.
 constexpr int64_t kBlock = 1024, kAtOnce = 4, kManyRows = 4 * kAtOnce;
 
+// The size of a block: one that leaves no rest, if there is one, for then the blocks lie in memory
+// as the result does, and nothing is copied.
+int64_t block_of(const Dim& n) {
+  for (int64_t size = 2 * kBlock; size >= kBlock / 4 && !n.is_symbolic(); --size)
+    if (n.size % (size * kAtOnce) == 0) return size;
+  return kBlock;
+}
+
 Ref scan(Op op, const Ref& x, const Ref& identity) {
   const Dim n = x->shape->dims.back();
   if (n.size <= 4 * kBlock || x->shape->count() >= kManyRows * n.size)
     return run_along(op, x, identity);
-  const Dim count = (n + kAtOnce * kBlock - 1) / (kAtOnce * kBlock) * kAtOnce;
-  Ref even = extended(x, 0, count * kBlock - n, identity);
-  even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(kBlock)}));
+  const int64_t block = block_of(n);
+  const Dim count = (n + kAtOnce * block - 1) / (kAtOnce * block) * kAtOnce;
+  Ref even = extended(x, 0, count * block - n, identity);
+  even = prim::reshape(even, with_last(x->shape->dims, {count, Dim(block)}));
   const std::vector<Dim> dims = even->shape->dims;
   const int64_t last = even->shape->rank() - 1;
   const Ref totals =
@@ -76,11 +85,11 @@ Ref scan(Op op, const Ref& x, const Ref& identity) {
       prim::expand(prim::reshape(before, with_last(x->shape->dims, {count, Dim(1)})), dims);
   const Ref zero = prim::constant(DType::index, int64_t{0});
   std::vector<Dim> along(dims.size(), Dim(1));
-  along.back() = kBlock;
-  const Ref place = prim::reshape(prim::iota(kBlock), along);
+  along.back() = block;
+  const Ref place = prim::reshape(prim::iota(block), along);
   const Ref first = prim::expand(prim::alu(Op::Eq, {place, zero}), dims);
   const Ref with = prim::where(first, prim::alu(op, {carry, even}), even);
-  const std::vector<Dim> flat = with_last(x->shape->dims, {count * kBlock});
+  const std::vector<Dim> flat = with_last(x->shape->dims, {count * block});
   return last_axis_cut(prim::reshape(run_along(op, with, identity), flat), 0, n);
 }
 
@@ -145,6 +154,24 @@ ValuesIndices Tensor::cummin(int64_t dim, Loc where) const {
   return extremes(Op::Min, *this, dim);
 }
 
+Tensor Tensor::diff(int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append,
+                    Loc where) const {
+  Call call("diff", where);
+  expect(this->dim() > 0, "needs a tensor with an axis");
+  expect(n >= 0, "needs n >= 0, got ", n);
+  const int64_t axis = to_axis(dim, this->dim());
+  std::vector<Tensor> parts;
+  for (const Tensor* t : {&prepend, this, &append})
+    if (t->defined() && (n > 0 || t == this)) parts.push_back(*t);
+  Tensor x = parts.size() > 1 ? cat(parts, axis) : clone();
+  for (int64_t i = 0; i < n && dims_of(x)[static_cast<size_t>(axis)] != Dim(0); ++i) {
+    const Size fewer = to_size(dims_of(x)[static_cast<size_t>(axis)] - 1);
+    const Tensor next = x.narrow(axis, 1, fewer), before = x.narrow(axis, 0, fewer);
+    x = x.dtype() == DType::boolean ? next.logical_xor(before) : next - before;
+  }
+  return x;
+}
+
 // Doubling steps: each element joins the one 1, 2, 4, ... before it.
 Tensor Tensor::logcumsumexp(int64_t dim, Loc where) const {
   Call call("logcumsumexp", where);
@@ -153,8 +180,9 @@ Tensor Tensor::logcumsumexp(int64_t dim, Loc where) const {
   if (this->dim() == 0 || numel() == 0) return clone();
   Tensor x = to(accumulator(dtype())).movedim(axis, -1);
   double nothing_yet = -std::numeric_limits<double>::infinity();
-  for (int64_t step = 1, n = x.size(-1); step < n; step *= 2) {
-    Tensor before = x.pad({step, -step}, "constant", nothing_yet);
+  const Dim n = dims_of(x).back();
+  for (int64_t step = 1; step < n.size; step *= 2) {
+    Tensor before = x.pad({step, 0}, "constant", nothing_yet).narrow(-1, 0, to_size(n));
     x = make_value(prim::contiguous(node_of(x.logaddexp(before))), x);
   }
   return x.movedim(-1, axis).to(dtype());
