@@ -24,6 +24,9 @@ class Settings {
   Metadata saved_, asked_;
 };
 
+// The settings among a checkpoint's values, and what their names begin with there.
+constexpr const char* kSetting = "setting";
+Metadata settings_in(const Metadata& values);
 // The value of a key; an error that names the file without one.
 const std::string& find(const Metadata&, std::string_view key, const std::string& file);
 int64_t find_integer(const Metadata&, std::string_view key, const std::string& file);

@@ -1,4 +1,5 @@
 #include <mote/autocast.h>
+#include <mote/no_grad.h>
 #include <mote/jit.h>
 
 #include <algorithm>
@@ -153,6 +154,7 @@ void JitCore::capture(Recording recording) {
                         {},
                         plain_switches(),
                         autocast_dtype(),
+                        is_grad_enabled(),
                         pinned};
     for (const Tensor& t : recorder->graphs) situation.graphs.emplace_back(t);
     auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,
