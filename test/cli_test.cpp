@@ -426,10 +426,10 @@ TEST_SUITE("command line") {
     const std::string full = "ulimit -f 4; " MOTE_BINARY_DIR "/mote ";
     Ran ran = run("export MOTE_CACHE=0; " + full + train + "--seed 2 --save-every 3 --out " + out);
     CHECK(ran.status == 1);
-    CHECK(has(ran, "mote: no checkpoint of step 3: [save_safetensors] cannot write " + out +
+    CHECK(has(ran, "mote: no checkpoint of step 3: [save_checkpoint] cannot write " + out +
                        ": File too large"));
     CHECK(has(ran, "\nvalidation loss "));
-    CHECK(has(ran, "\nmote: [save_safetensors] cannot write " + out + ": File too large\n"));
+    CHECK(has(ran, "\nmote: [save_checkpoint] cannot write " + out + ": File too large\n"));
     CHECK(read_text(out) == before);
     CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 3);  // no remains
   }

@@ -103,7 +103,9 @@ Tensor normalize(const Tensor& x, const Floats& mean, const Floats& std, Loc whe
   auto row = [&](const Floats& f) {
     expect(f.list.size() == 1 || static_cast<int64_t>(f.list.size()) == x.size(1),
            "needs one number per channel, got ", f.list.size(), " for ", x);
-    return from_data(f.list, {1, f.list.size(), 1, 1}).to(DType::f32).to(x.device());
+    std::vector<Tensor> channels;  // constants: values of the host could not be captured
+    for (const double v : f.list) channels.push_back(full({1, 1, 1, 1}, v, like(x)));
+    return cat(channels, 1);
   };
   Tensor from = is_float(x.dtype()) ? x : x.to(DType::f32);
   return (from - row(mean).to(from.dtype())) / row(std).to(from.dtype());

@@ -206,21 +206,27 @@ class LostParameters {
   }
 
  private:
+  static bool copy_memory(uintptr_t at, void* to, size_t bytes) {
+    iovec into{to, bytes}, from{reinterpret_cast<void*>(at), bytes};
+    return process_vm_readv(getpid(), &into, 1, &from, 1, 0) == static_cast<ssize_t>(bytes);
+  }
   std::string shape_at(uintptr_t word) const {
     auto it = leaves_.find(reinterpret_cast<const TensorImpl*>(word));
     if (it == leaves_.end()) return "";
     return text("a parameter of shape ", *it->second);
   }
-  // Three words that may be a std::vector's: its elements are copied by the system, which refuses
-  // where there is no such memory.
+  // Three words that are a std::vector's, if memory of that size was taken there: glibc keeps the
+  // size in front of it. The system copies, and refuses where there is no such memory.
   std::string in_vector(const uintptr_t* words) const {
     const uintptr_t begin = words[0], end = words[1], room = words[2];
     constexpr uintptr_t kMost = 1 << 20;
-    if (begin == 0 || begin % 8 || end <= begin || room < end || room - begin > kMost) return "";
+    if (begin < 64 || begin % 16 || end <= begin || room < end || room - begin > kMost) return "";
+    uintptr_t header = 0;
+    if (!copy_memory(begin - sizeof header, &header, sizeof header)) return "";
+    const uintptr_t usable = (header & ~uintptr_t{7}) - sizeof header;
+    if (usable < room - begin || usable > room - begin + 24) return "";
     std::vector<uintptr_t> copy((end - begin) / sizeof(uintptr_t));
-    const size_t bytes = copy.size() * sizeof(uintptr_t);
-    iovec to{copy.data(), bytes}, from{reinterpret_cast<void*>(begin), bytes};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(bytes)) return "";
+    if (!copy_memory(begin, copy.data(), copy.size() * sizeof(uintptr_t))) return "";
     for (size_t i = 0; i < copy.size(); ++i)
       if (!places_.contains(reinterpret_cast<const void*>(begin + i * sizeof(uintptr_t))))
         if (std::string found = shape_at(copy[i]); !found.empty()) return "a list with " + found;
