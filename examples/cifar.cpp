@@ -26,7 +26,9 @@ struct Block {
 };
 
 struct Net {
-  nn::Conv2d stem{3, 32, 3, {.stride = 2, .padding = 1}};
+  nn::Conv2d stem{
+      3, 32, 3, {.stride = 2, .padding = 1}
+  };
   std::vector<Block> blocks{Block(32), Block(32)};
   nn::Linear head{32, 10};
   MOTE_FIELDS(stem, blocks, head)
@@ -50,24 +52,32 @@ Tensor augmented(const Tensor& bytes) {
 
 int main(int argc, char** argv) {
   manual_seed(0);
-  const data::Split split = argc > 1 && *argv[1] ? data::cifar10(argv[1])
-                                                 : data::Split{data::digits(2000, 1), data::digits(250, 2)};
+  const data::Split split = argc > 1 && *argv[1]
+                                ? data::cifar10(argv[1])
+                                : data::Split{data::digits(2000, 1), data::digits(250, 2)};
   const int64_t steps = argc > 2 ? std::atoll(argv[2]) : 60;
   Net net;
-  optim::SGD opt(parameters(net), {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+  optim::SGD opt(parameters(net),
+                 {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
   const optim::Schedule rate = optim::one_cycle_lr(0.1, steps);
   data::Loader<data::Images::Batch> batches(data::Order(split.train.count(), 50),
                                             [&](auto rows) { return split.train.batch(rows); });
   int64_t step = 0;
   auto state = [&]() -> CheckpointParts {
-    return {{"model", net}, {"optimizer", opt}, {"batches", batches}, {"step", step}};
+    return {
+        {"model",     net    },
+        {"optimizer", opt    },
+        {"batches",   batches},
+        {"step",      step   }
+    };
   };
   const char* path = "cifar.safetensors";
   if (std::filesystem::exists(path)) load_checkpoint(path, state());
 
   auto train_step = jit([&](const data::Images::Batch& batch) {
     opt.zero_grad();
-    Tensor loss = net(augmented(batch.images)).cross_entropy(batch.labels, {.label_smoothing = 0.1});
+    Tensor loss =
+        net(augmented(batch.images)).cross_entropy(batch.labels, {.label_smoothing = 0.1});
     loss.backward();
     opt.step();
     return loss;

@@ -1,4 +1,5 @@
-// A DCGAN on drawn digits: one network draws, the other one tells drawn from real. Writes dcgan.png.
+// A DCGAN on drawn digits: one network draws, the other one tells drawn from real. Writes
+// dcgan.png.
 #include <mote/data.h>
 #include <mote/images.h>
 #include <mote/modules.h>
@@ -19,7 +20,8 @@ auto make_generator() {
 auto make_judge() {
   return nn::Sequential(nn::Conv2d(1, 32, 4, {.stride = 2, .padding = 1}), nn::LeakyReLU{0.2},
                         nn::Conv2d(32, 64, 4, {.stride = 2, .padding = 1}, false),
-                        nn::BatchNorm(64), nn::LeakyReLU{0.2}, nn::Flatten(), nn::Linear(64 * 49, 1));
+                        nn::BatchNorm(64), nn::LeakyReLU{0.2}, nn::Flatten(),
+                        nn::Linear(64 * 49, 1));
 }
 
 Tensor called(const Tensor& logits, double real) {

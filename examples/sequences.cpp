@@ -8,7 +8,9 @@ using namespace mote;
 
 // Says of each sequence whether its numbers add up to more than 0.
 struct Reader {
-  nn::LSTM lstm{1, 16, {.num_layers = 2, .batch_first = true, .dropout = 0.1, .bidirectional = true}};
+  nn::LSTM lstm{
+      1, 16, {.num_layers = 2, .batch_first = true, .dropout = 0.1, .bidirectional = true}
+  };
   nn::Linear out{32, 1};
   MOTE_FIELDS(lstm, out)
   Tensor operator()(const Tensor& x, const Tensor& lengths) const {

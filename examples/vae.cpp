@@ -15,8 +15,8 @@ struct Vae {
                                                           nn::Linear(256, 784)};
   MOTE_FIELDS(encode, mean, log_variance, decode)
 
-  // The evidence lower bound, negated: how well pictures come back, and how far their codes are from
-  // a normal distribution.
+  // The evidence lower bound, negated: how well pictures come back, and how far their codes are
+  // from a normal distribution.
   Tensor loss(const Tensor& x) const {
     Tensor h = encode(x).relu(), mu = mean(h), log_var = log_variance(h);
     Tensor code = mu + (log_var * 0.5).exp() * mu.detach().randn_like();

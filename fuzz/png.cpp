@@ -1,6 +1,5 @@
-#include "io/picture.h"
-
 #include "fuzz/fuzz.h"
+#include "io/picture.h"
 
 FUZZ_TARGET(png) {
   return mote::fuzz(data, size, [](const mote::File& file) {

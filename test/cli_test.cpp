@@ -454,6 +454,21 @@ TEST_SUITE("command line") {
     CHECK(large.output.find("1/1") == std::string::npos);  // said before the work
   }
 
+  TEST_CASE("train: figures of each step are logged, and on from a resume") {
+    Folder folder;
+    const std::string out = folder / "m.safetensors", log = folder / "run.csv";
+    const std::string always = "train mnist --steps 6 --batch 8 --out " + out + " --log " + log;
+    CHECK(run_mote(always + " --stop-after 3").status == 0);
+    CHECK(run_mote("train mnist --resume " + out + " --log " + log).status == 0);
+    std::ifstream in(log);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    REQUIRE(lines.size() == 7);
+    CHECK(lines[0] == "step,loss,lr");
+    for (size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].starts_with(std::to_string(i) + ","));
+    CHECK(has(run_mote(always + " --plot " + log), "are the same file"));
+  }
+
   TEST_CASE("llama2.c's stories, token by token") {
     const std::string model = shared_data("llm/stories260K.bin");
     if (model.empty()) return;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -13,9 +13,10 @@
 #include "test/amount.h"
 #include "test/file_builders.h"
 
-#define TARGETS(X)                                                                     \
-  X(safetensors) X(npy) X(npz) X(torch) X(gguf) X(pickle) X(zip) X(tar) X(gzip) X(xz)  \
-  X(json) X(any) X(idx) X(vocabulary) X(png)
+#define TARGETS(X)                                                                           \
+  X(safetensors)                                                                             \
+  X(npy) X(npz) X(torch) X(gguf) X(pickle) X(zip) X(tar) X(gzip) X(xz) X(json) X(any) X(idx) \
+      X(vocabulary) X(png)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t* data, size_t size);
 TARGETS(DECLARE)

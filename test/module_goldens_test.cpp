@@ -58,11 +58,12 @@ Tensor padding() { return bools({0, 0, 0, 1, 1, 0, 0, 0, 0, 0}, {2, 5}); }
 
 void check_attention(const GoldenCase& c) {
   const bool extra = has(c, "extra"), dims = has(c, "dims");
-  nn::MultiheadAttention m(6, 2, {.add_bias_kv = extra,
-                                  .add_zero_attn = extra,
-                                  .kdim = dims ? 7 : 0,
-                                  .vdim = dims ? 3 : 0,
-                                  .batch_first = has(c, "batch_first")});
+  nn::MultiheadAttention m(6, 2,
+                           {.add_bias_kv = extra,
+                            .add_zero_attn = extra,
+                            .kdim = dims ? 7 : 0,
+                            .vdim = dims ? 3 : 0,
+                            .batch_first = has(c, "batch_first")});
   check_module(c, m, [&](auto& module, Named& in) {
     nn::MultiheadCall call;
     if (has(c, "padding") || has(c, "quiet") || extra) call.key_padding_mask = padding();
@@ -104,7 +105,8 @@ void check_encoder(const GoldenCase& c) {
 
 void check_decoder(const GoldenCase& c) {
   nn::TransformerMasks of_target, of_memory;
-  if (has(c, "masked")) of_target = {.is_causal = true}, of_memory = {.key_padding_mask = padding()};
+  if (has(c, "masked"))
+    of_target = {.is_causal = true}, of_memory = {.key_padding_mask = padding()};
   auto call = [&](auto& m, Named& in) {
     return Tensors{m(in["tgt"], in["memory"], of_target, of_memory)};
   };
@@ -116,9 +118,7 @@ void check_decoder(const GoldenCase& c) {
 
 // ---- others
 
-Tensor indices() {
-  return from_data(std::vector<int64_t>{1, 4, 2, 0, 3, 3, 2, 2, 2}, {3, 3});
-}
+Tensor indices() { return from_data(std::vector<int64_t>{1, 4, 2, 0, 3, 3, 2, 2, 2}, {3, 3}); }
 
 void check_bag(const GoldenCase& c) {
   const bool flat = has(c, "flat");
@@ -138,7 +138,11 @@ void check_bag(const GoldenCase& c) {
 
 void check_conv(const GoldenCase& c) {
   const bool same = has(c, "same");
-  nn::Conv2d conv(3, 4, {3, 2}, {.padding = same ? Ints(0) : Ints{2, 1}, .same = same});
+  nn::Conv2d conv(3, 4,
+                  {
+                      3, 2
+  },
+                  {.padding = same ? Ints(0) : Ints{2, 1}, .same = same});
   conv.padding_mode = has(c, "reflect") ? "reflect" : has(c, "circular") ? "circular" : "replicate";
   check_module(c, conv, [](auto& m, Named& in) { return Tensors{m(in["x"])}; });
 }
@@ -155,22 +159,21 @@ std::map<std::string, std::function<std::string()>> states() {
       {"LSTM",
        [] {
          return state_text(LSTM(3, 4, {.num_layers = 2, .bidirectional = true, .proj_size = 2}));
-       }},
-      {"GRU_no_bias", [] { return state_text(GRU(3, 4, {.num_layers = 2, .bias = false})); }},
-      {"RNN", [] { return state_text(RNN(3, 4)); }},
+       }                                                                                      },
+      {"GRU_no_bias",   [] { return state_text(GRU(3, 4, {.num_layers = 2, .bias = false})); }},
+      {"RNN",           [] { return state_text(RNN(3, 4)); }                                  },
       {"Multihead_all",
        [] {
-         return state_text(
-             MultiheadAttention(6, 2, {.add_bias_kv = true, .kdim = 5, .vdim = 4}));
-       }},
-      {"EncoderLayer", [=] { return state_text(TransformerEncoderLayer(6, 2, small)); }},
-      {"DecoderLayer", [=] { return state_text(TransformerDecoderLayer(6, 2, small)); }},
-      {"Encoder", [=] { return state_text(TransformerEncoder(2, 6, 2, small, true)); }},
-      {"EmbeddingBag", [] { return state_text(EmbeddingBag(5, 4)); }},
-      {"WeightNorm", [] { return state_text(WeightNorm(Linear(3, 2))); }},
-      {"SpectralNorm", [] { return state_text(SpectralNorm(Conv2d(3, 2, 2))); }},
+         return state_text(MultiheadAttention(6, 2, {.add_bias_kv = true, .kdim = 5, .vdim = 4}));
+       }                                                                                      },
+      {"EncoderLayer",  [=] { return state_text(TransformerEncoderLayer(6, 2, small)); }      },
+      {"DecoderLayer",  [=] { return state_text(TransformerDecoderLayer(6, 2, small)); }      },
+      {"Encoder",       [=] { return state_text(TransformerEncoder(2, 6, 2, small, true)); }  },
+      {"EmbeddingBag",  [] { return state_text(EmbeddingBag(5, 4)); }                         },
+      {"WeightNorm",    [] { return state_text(WeightNorm(Linear(3, 2))); }                   },
+      {"SpectralNorm",  [] { return state_text(SpectralNorm(Conv2d(3, 2, 2))); }              },
       {"Plain",
-       [] { return state_text(Sequential(ReLU(), Linear(3, 2), MaxPool2d{2}, Flatten())); }},
+       [] { return state_text(Sequential(ReLU(), Linear(3, 2), MaxPool2d{2}, Flatten())); }   },
   };
 }
 
@@ -248,15 +251,27 @@ TEST_SUITE("module goldens") {
     same(LeakyReLU{0.2}(x), x.leaky_relu(0.2));
     same(Softmax{1}(x), x.softmax(1));
     same(Threshold{0.5, 3}(x), x.threshold(0.5, 3));
-    same(MaxPool2d{3, {.stride = 2, .padding = 1}}(x), x.max_pool2d(3, {.stride = 2, .padding = 1}));
+    same(
+        MaxPool2d{
+            3, {.stride = 2, .padding = 1}
+    }(x),
+        x.max_pool2d(3, {.stride = 2, .padding = 1}));
     same(AvgPool2d{2}(x), x.avg_pool2d(2));
     same(AdaptiveAvgPool2d{1}(x), x.mean({2, 3}, true));
     same(Flatten()(x), x.flatten(1));
-    same(Unflatten{1, {2, 2}}(x), x.unflatten(1, {2, 2}));
+    same(
+        Unflatten{
+            1, {2, 2}
+    }(x),
+        x.unflatten(1, {2, 2}));
     same(Upsample{{.scale_factor = 2.0}}(x), x.interpolate({.scale_factor = 2.0}));
     same(PixelShuffle{2}(x), x.pixel_shuffle(2));
     same(ReflectionPad2d{2}(x), x.pad({2, 2, 2, 2}, "reflect"));
-    same(ZeroPad2d{{1, 0, 2, 1}}(x), x.pad({1, 0, 2, 1}));
+    same(
+        ZeroPad2d{
+            {1, 0, 2, 1}
+    }(x),
+        x.pad({1, 0, 2, 1}));
     same(ConstantPad<2>{1, 7}(x), x.pad({1, 1, 1, 1}, "constant", 7));
     same(Identity()(x), x);
     Sequential net(Conv2d(4, 3, 3), ReLU(), MaxPool2d{2}, Flatten(), Linear(12, 2));

@@ -31,9 +31,9 @@ std::unique_ptr<optim::Optimizer> make_another(const GoldenCase& c, const Params
   double lr = n("lr"), decay = n("weight_decay"), eps = n("eps", 1e-8);
   double b1 = n("beta1", 0.9), b2 = n("beta2", 0.999);
   if (c.op == "RMSprop")
-    return std::make_unique<RMSprop>(
-        params, RMSpropOptions{lr, n("alpha", 0.99), eps, decay, n("momentum"),
-                               attr(c, "centered", false), flat});
+    return std::make_unique<RMSprop>(params,
+                                     RMSpropOptions{lr, n("alpha", 0.99), eps, decay, n("momentum"),
+                                                    attr(c, "centered", false), flat});
   if (c.op == "Adagrad")
     return std::make_unique<Adagrad>(
         params, AdagradOptions{lr, n("lr_decay"), decay, n("initial_accumulator_value"),
@@ -62,12 +62,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const GoldenCase& c, Params par
   double b1 = n("beta1", 0.9), b2 = n("beta2", 0.999), decay = n("weight_decay");
   if (c.op == "SGD")
     return std::make_unique<optim::SGD>(
-        params, optim::SGDOptions{n("lr"), n("momentum"), n("dampening"), decay, nesterov, flat, false,
-                                  maximize});
+        params, optim::SGDOptions{n("lr"), n("momentum"), n("dampening"), decay, nesterov, flat,
+                                  false, maximize});
   if (c.op == "Adam")
     return std::make_unique<optim::Adam>(
-        params, optim::AdamOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat, false, amsgrad,
-                                   maximize});
+        params,
+        optim::AdamOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat, false, amsgrad, maximize});
   if (c.op == "AdamW")
     return std::make_unique<optim::AdamW>(
         params, optim::AdamWOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat, false, amsgrad});
@@ -263,9 +263,9 @@ std::map<std::string, std::function<std::string()>> module_states() {
 
 TEST_SUITE("optim goldens") {
   TEST_CASE("optimizers follow PyTorch, and the second step makes no new kernel") {
-    for (const GoldenCase* c : cases({"SGD", "Adam", "AdamW", "LAMB", "LARS", "Muon", "RMSprop",
-                                      "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD",
-                                      "Rprop"}))
+    for (const GoldenCase* c :
+         cases({"SGD", "Adam", "AdamW", "LAMB", "LARS", "Muon", "RMSprop", "Adagrad", "Adadelta",
+                "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"}))
       follow(*c, false);
   }
 
@@ -292,14 +292,13 @@ TEST_SUITE("optim goldens") {
   TEST_CASE("a rate on a plateau is lowered when PyTorch lowers it, resumed or not") {
     for (const GoldenCase* c : cases({"plateau"})) {
       CAPTURE(c->name);
-      optim::PlateauOptions options{
-          .larger_is_better = attr<std::string>(*c, "mode") == "max",
-          .factor = number(*c, "factor", 0.1),
-          .patience = attr<int64_t>(*c, "patience", 10),
-          .threshold = number(*c, "threshold", 1e-4),
-          .absolute = attr<std::string>(*c, "threshold_mode") == "abs",
-          .cooldown = attr<int64_t>(*c, "cooldown", 0),
-          .min_lr = number(*c, "min_lr")};
+      optim::PlateauOptions options{.larger_is_better = attr<std::string>(*c, "mode") == "max",
+                                    .factor = number(*c, "factor", 0.1),
+                                    .patience = attr<int64_t>(*c, "patience", 10),
+                                    .threshold = number(*c, "threshold", 1e-4),
+                                    .absolute = attr<std::string>(*c, "threshold_mode") == "abs",
+                                    .cooldown = attr<int64_t>(*c, "cooldown", 0),
+                                    .min_lr = number(*c, "min_lr")};
       optim::ReduceLROnPlateau whole(0.5, options), first(0.5, options);
       std::vector<float> metrics = values(c->inputs[0].value);
       std::vector<double> rates(metrics.size());

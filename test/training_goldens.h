@@ -22,12 +22,12 @@ struct Tolerance {
   const char* why;
 };
 constexpr Tolerance tolerances[] = {
-    {"Muon/f32", 1e-6, 1e-6, 5e-8, "f32 against f64"},
-    {"Muon/", 0, 2e-4, 1e-3, "a bf16 iteration rounds otherwise on every machine"},
-    {"LAMB/", 1e-6, 1e-6, 4e-7, "f32 against f64; the ratio of norms moves all elements"},
-    {"Conv2d/", 1e-6, 5e-6, 0, "sums over whole pictures"},
-    {"schedule/", 1e-12, 1e-15, 0, "f64 on both sides"},
-    {"", 1e-6, 1e-6, 5e-8, "f32 against f64"},
+    {"Muon/f32",  1e-6,  1e-6,  5e-8, "f32 against f64"                                       },
+    {"Muon/",     0,     2e-4,  1e-3, "a bf16 iteration rounds otherwise on every machine"    },
+    {"LAMB/",     1e-6,  1e-6,  4e-7, "f32 against f64; the ratio of norms moves all elements"},
+    {"Conv2d/",   1e-6,  5e-6,  0,    "sums over whole pictures"                              },
+    {"schedule/", 1e-12, 1e-15, 0,    "f64 on both sides"                                     },
+    {"",          1e-6,  1e-6,  5e-8, "f32 against f64"                                       },
 };
 
 inline const Tolerance& tolerance(const GoldenCase& c) {
@@ -69,7 +69,7 @@ inline Tensor input(const GoldenCase& c, const char* role) {
 }
 
 inline void check_close(const GoldenCase& c, const std::string& what, const Tensor& got,
-                 const GoldenTensor& want, int64_t steps = 0) {
+                        const GoldenTensor& want, int64_t steps = 0) {
   const Tolerance& t = tolerance(c);
   CAPTURE(what);
   REQUIRE(got.shape() == want.shape);
@@ -102,8 +102,7 @@ void check_module(const GoldenCase& c, Module m, Call call) {
   for (size_t i = 0; i < outputs.size(); ++i)
     check_close(c, "output", outputs[i], c.outputs[i].value);
   for (size_t i = 0; i < c.inputs.size(); ++i)
-    check_close(c, "gradient of " + c.inputs[i].role, in[c.inputs[i].role].grad(),
-                *c.gradients[i]);
+    check_close(c, "gradient of " + c.inputs[i].role, in[c.inputs[i].role].grad(), *c.gradients[i]);
 }
 
 template <class Module>

@@ -23,7 +23,8 @@
 
 namespace mote {
 
-// How values become text and back. An error that names the value where the text is none of its kind.
+// How values become text and back. An error that names the value where the text is none of its
+// kind.
 namespace checkpoint_text {
 std::string of(int64_t value);
 std::string of(double value);
@@ -37,11 +38,13 @@ Tensor list(const int64_t* values, size_t count);
 }  // namespace checkpoint_text
 
 template <class T>
-concept KeepsState = requires(T& t, const Metadata& m) { t.restore(m); Metadata(t.state()); };
+concept KeepsState = requires(T& t, const Metadata& m) {
+  t.restore(m);
+  Metadata(t.state());
+};
 template <class T>
 concept ListOfNumbers = std::is_same_v<T, std::vector<float>> ||
-                        std::is_same_v<T, std::vector<double>> ||
-                        std::is_same_v<T, std::vector<int64_t>>;
+    std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int64_t>>;
 
 class CheckpointPart {
  public:
@@ -60,7 +63,9 @@ class CheckpointPart {
       };
     } else if constexpr (std::is_integral_v<T>) {
       values = [](const void* v) -> Metadata {
-        return {{"", text::of(static_cast<int64_t>(*static_cast<const T*>(v)))}};
+        return {
+            {"", text::of(static_cast<int64_t>(*static_cast<const T*>(v)))}
+        };
       };
       restore = [](void* v, const Metadata& m, const std::string& part) {
         constexpr bool wide = sizeof(T) == 8;
@@ -72,7 +77,9 @@ class CheckpointPart {
     } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
       using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::string>;
       values = [](const void* v) -> Metadata {
-        return {{"", text::of(static_cast<Wide>(*static_cast<const T*>(v)))}};
+        return {
+            {"", text::of(static_cast<Wide>(*static_cast<const T*>(v)))}
+        };
       };
       restore = [](void* v, const Metadata& m, const std::string& part) {
         Wide read{};
@@ -104,9 +111,12 @@ class CheckpointPart {
  private:
   template <class T>
   static constexpr T most() {
-    if constexpr (std::is_same_v<T, bool>) return true;
-    else if constexpr (std::is_signed_v<T>) return static_cast<T>((uint64_t{1} << (8 * sizeof(T) - 1)) - 1);
-    else return static_cast<T>(~uint64_t{0});
+    if constexpr (std::is_same_v<T, bool>)
+      return true;
+    else if constexpr (std::is_signed_v<T>)
+      return static_cast<T>((uint64_t{1} << (8 * sizeof(T) - 1)) - 1);
+    else
+      return static_cast<T>(~uint64_t{0});
   }
   template <class T>
   static constexpr T least() {
@@ -119,8 +129,8 @@ using CheckpointParts = std::vector<CheckpointPart>;
 void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc = Loc::current());
 
 // Everything is checked before anything is changed; one error says all that does not fit. What the
-// file has beside the parts asked for is left alone. random: the random numbers go on where the file
-// was saved.
+// file has beside the parts asked for is left alone. random: the random numbers go on where the
+// file was saved.
 void load_checkpoint(const std::string& path, const CheckpointParts& parts, bool random = true,
                      Loc = Loc::current());
 

@@ -46,15 +46,15 @@ Tensor color_jitter(const Tensor& batch, const ColorJitter&, Loc = Loc::current(
 
 struct RandomErasing {
   double p = 0.5;
-  double least = 0.02, most = 0.33;        // the part of the picture's area
-  double narrowest = 0.3, widest = 3.3;    // height by width
+  double least = 0.02, most = 0.33;      // the part of the picture's area
+  double narrowest = 0.3, widest = 3.3;  // height by width
   double value = 0;
 };
 Tensor random_erase(const Tensor& batch, const RandomErasing& = {}, Loc = Loc::current());
 
 // Each picture and its target (a row of probabilities, one_hot() of classes) mixed with another of
-// the batch; the share is drawn from Beta(alpha, alpha), once for the batch. mixup blends them, cutmix
-// puts a rectangle of one into the other.
+// the batch; the share is drawn from Beta(alpha, alpha), once for the batch. mixup blends them,
+// cutmix puts a rectangle of one into the other.
 struct Mixed {
   Tensor images, targets;
   MOTE_FIELDS(images, targets)

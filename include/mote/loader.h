@@ -5,10 +5,10 @@
 //   for (int64_t step = 0; step < steps; ++step) {
 //     data::Images::Batch batch = batches.next();
 //
-// Batches come in the order's order for any number of workers. An error of a worker comes out of the
-// next() that would have given its batch; the one after gives the next batch. At most `ahead` batches
-// are made or being made and not yet taken. A loader can be a part of a checkpoint: it continues
-// with the batch after the last one taken.
+// Batches come in the order's order for any number of workers. An error of a worker comes out of
+// the next() that would have given its batch; the one after gives the next batch. At most `ahead`
+// batches are made or being made and not yet taken. A loader can be a part of a checkpoint: it
+// continues with the batch after the last one taken.
 #pragma once
 #include <mote/data.h>
 

@@ -3,9 +3,9 @@
 //   Log log("run.csv", {"step", "loss", "lr"}, step);
 //   log.row({step, loss, rate});
 //
-// A name that ends in .jsonl or .json gives one JSON object per line, any other CSV with a first line
-// of names. Each row is in the file once row() returns. A run that is resumed writes on behind the row
-// of its step: rows of later steps, which it makes again, are left out.
+// A name that ends in .jsonl or .json gives one JSON object per line, any other CSV with a first
+// line of names. Each row is in the file once row() returns. A run that is resumed writes on behind
+// the row of its step: rows of later steps, which it makes again, are left out.
 #pragma once
 #include <mote/types.h>
 

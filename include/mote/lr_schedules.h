@@ -1,5 +1,5 @@
-// Learning-rate schedules: opt.set_lr(rate(step)), step counted from 0. PyTorch's formulas. A schedule
-// has no state: to resume, save the step. Any function of the step will do as well.
+// Learning-rate schedules: opt.set_lr(rate(step)), step counted from 0. PyTorch's formulas. A
+// schedule has no state: to resume, save the step. Any function of the step will do as well.
 #pragma once
 #include <mote/types.h>
 
@@ -27,7 +27,8 @@ Schedule linear_lr(double lr, int64_t steps, double start = 1.0 / 3, double end 
                    Loc = Loc::current());
 // Half a cosine from lr to eta_min within `steps` steps, then back up.
 Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min = 0, Loc = Loc::current());
-// The same cosine again and again: the first one within `steps` steps, each later one `times` as long.
+// The same cosine again and again: the first one within `steps` steps, each later one `times` as
+// long.
 Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times = 1,
                                         double eta_min = 0, Loc = Loc::current());
 // lr * (1 - step / steps)^power, then 0.
@@ -52,10 +53,10 @@ Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc = Loc::current()
 struct PlateauOptions {
   bool larger_is_better = false;
   double factor = 0.1;
-  int64_t patience = 10;     // steps without progress that are let pass
-  double threshold = 1e-4;   // what counts as progress: this part of the best, or
-  bool absolute = false;     // this much
-  int64_t cooldown = 0;      // steps after a reduction in which none is counted
+  int64_t patience = 10;          // steps without progress that are let pass
+  double threshold = 1e-4;        // what counts as progress: this part of the best, or
+  bool absolute = false;          // this much
+  int64_t cooldown = 0;           // steps after a reduction in which none is counted
   double min_lr = 0, eps = 1e-8;  // a change smaller than eps is not made
 };
 class ReduceLROnPlateau {

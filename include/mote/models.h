@@ -150,8 +150,8 @@ struct Bert {
     MOTE_FIELDS(input_ids, attention_mask, token_type_ids, masked_positions, masked_ids,
                 next_sentence)
   };
-  Tensor encode(const Batch&) const;  // (batch, length, features)
-  Tensor loss(const Batch&) const;
+  Tensor encode(const Batch&, Loc = Loc::current()) const;  // (batch, length, features)
+  Tensor loss(const Batch&, Loc = Loc::current()) const;
 };
 
 struct GptConfig {  // nanoGPT's CPU setting
@@ -257,7 +257,8 @@ struct Llama {
   Tensor operator()(const Tensor& tokens, Loc = Loc::current()) const;
   // The logits of the last token, (batch, vocabulary); tokens go into the cache at `position`,
   // which may be a bound variable: one schedule serves all positions. Realize the cache as well.
-  Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position) const;
+  Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
+                Loc = Loc::current()) const;
   std::vector<KvCache> make_cache(int64_t batch) const;
 };
 // A model of llama2.c (its first file format) with its weights.

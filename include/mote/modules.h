@@ -7,13 +7,11 @@ namespace mote::nn {
 
 // ---- tensor methods as modules, for Sequential: nn::ReLU(), nn::MaxPool2d{2}, nn::Softmax{1}
 
-#define MOTE_MODULE(Name, call, ...)                                      \
-  struct Name {                                                           \
-    __VA_ARGS__;                                                          \
-    MOTE_FIELDS()                                                         \
-    Tensor operator()(const Tensor& x, Loc w = Loc::current()) const {    \
-      return x.call;                                                      \
-    }                                                                     \
+#define MOTE_MODULE(Name, call, ...)                                                    \
+  struct Name {                                                                         \
+    __VA_ARGS__;                                                                        \
+    MOTE_FIELDS()                                                                       \
+    Tensor operator()(const Tensor& x, Loc w = Loc::current()) const { return x.call; } \
   }
 
 // clang-format off
@@ -48,12 +46,12 @@ MOTE_MODULE(Unflatten,   unflatten(dim, sizes, w),            int64_t dim = 1; S
 MOTE_MODULE(Upsample,    interpolate(options, w),             InterpolateOptions options = {});
 MOTE_MODULE(PixelShuffle,   pixel_shuffle(factor, w),         int64_t factor = 2);
 MOTE_MODULE(PixelUnshuffle, pixel_unshuffle(factor, w),       int64_t factor = 2);
-MOTE_MODULE(MaxPool1d,   max_pool1d(kernel, options, w),      Ints kernel = 2; MaxPoolOptions options = {});
-MOTE_MODULE(MaxPool2d,   max_pool2d(kernel, options, w),      Ints kernel = 2; MaxPoolOptions options = {});
-MOTE_MODULE(MaxPool3d,   max_pool3d(kernel, options, w),      Ints kernel = 2; MaxPoolOptions options = {});
-MOTE_MODULE(AvgPool1d,   avg_pool1d(kernel, options, w),      Ints kernel = 2; AvgPoolOptions options = {});
-MOTE_MODULE(AvgPool2d,   avg_pool2d(kernel, options, w),      Ints kernel = 2; AvgPoolOptions options = {});
-MOTE_MODULE(AvgPool3d,   avg_pool3d(kernel, options, w),      Ints kernel = 2; AvgPoolOptions options = {});
+MOTE_MODULE(MaxPool1d, max_pool1d(kernel, options, w), Ints kernel = 2; MaxPoolOptions options = {});
+MOTE_MODULE(MaxPool2d, max_pool2d(kernel, options, w), Ints kernel = 2; MaxPoolOptions options = {});
+MOTE_MODULE(MaxPool3d, max_pool3d(kernel, options, w), Ints kernel = 2; MaxPoolOptions options = {});
+MOTE_MODULE(AvgPool1d, avg_pool1d(kernel, options, w), Ints kernel = 2; AvgPoolOptions options = {});
+MOTE_MODULE(AvgPool2d, avg_pool2d(kernel, options, w), Ints kernel = 2; AvgPoolOptions options = {});
+MOTE_MODULE(AvgPool3d, avg_pool3d(kernel, options, w), Ints kernel = 2; AvgPoolOptions options = {});
 MOTE_MODULE(AdaptiveAvgPool1d, adaptive_avg_pool1d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveAvgPool2d, adaptive_avg_pool2d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveAvgPool3d, adaptive_avg_pool3d(output, w), Ints output = 1);
@@ -63,17 +61,17 @@ MOTE_MODULE(AdaptiveMaxPool2d, adaptive_max_pool2d(output, w), Ints output = 1);
 
 // Pairs of amounts from the last axis on; one number stands for all sides of the last `rank` axes.
 Tensor padded(const Tensor& x, const Ints& padding, int rank, const char* mode, double value, Loc);
-#define MOTE_PAD(Name, mode)                                                      \
-  template <int Rank>                                                             \
-  struct Name {                                                                   \
-    Ints padding = 1;                                                             \
-    MOTE_FIELDS()                                                                 \
-    Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {        \
-      return padded(x, padding, Rank, mode, 0, where);                            \
-    }                                                                             \
-  };                                                                              \
-  using Name##1d = Name<1>;                                                       \
-  using Name##2d = Name<2>;                                                       \
+#define MOTE_PAD(Name, mode)                                               \
+  template <int Rank>                                                      \
+  struct Name {                                                            \
+    Ints padding = 1;                                                      \
+    MOTE_FIELDS()                                                          \
+    Tensor operator()(const Tensor& x, Loc where = Loc::current()) const { \
+      return padded(x, padding, Rank, mode, 0, where);                     \
+    }                                                                      \
+  };                                                                       \
+  using Name##1d = Name<1>;                                                \
+  using Name##2d = Name<2>;                                                \
   using Name##3d = Name<3>
 MOTE_PAD(ZeroPad, "constant");
 MOTE_PAD(ReflectionPad, "reflect");
@@ -98,15 +96,15 @@ struct RecurrentOptions {
   bool bias = true, batch_first = false;
   double dropout = 0;  // between layers
   bool bidirectional = false;
-  int64_t proj_size = 0;               // of LSTM: h is projected to this many features
-  const char* nonlinearity = "tanh";   // of RNN; or "relu"
+  int64_t proj_size = 0;              // of LSTM: h is projected to this many features
+  const char* nonlinearity = "tanh";  // of RNN; or "relu"
 };
 
-// The tensors of all layers and directions, "weight_ih_l0", "weight_hh_l0_reverse" and so on.
-// x: (length, batch, features), (batch, length, features) if batch_first, or (length, features).
-// States: (layers * directions, batch, features), forward and backward of each layer.
-// lengths, i64 (batch), are those of sequences that were padded at their ends: as packed sequences
-// in PyTorch. Beyond a sequence's end the output is 0 and its state stays; backwards it begins there.
+// The tensors of all layers and directions, "weight_ih_l0", "weight_hh_l0_reverse" and so on. x:
+// (length, batch, features), (batch, length, features) if batch_first, or (length, features).
+// States: (layers * directions, batch, features), forward and backward of each layer. lengths, i64
+// (batch), are those of sequences that were padded at their ends: as packed sequences in PyTorch.
+// Beyond a sequence's end the output is 0 and its state stays; backwards it begins there.
 class Recurrent {
  public:
   struct Weights {

@@ -31,6 +31,8 @@ struct FieldPlaces {
 // An error if a struct holds a parameter that its MOTE_FIELDS line does not name: it would never
 // be trained, saved or moved.
 void check_fields_named(const FieldPlaces& places, Loc where);
+// Whether that was done for a type; done: it was now.
+bool fields_were_checked(const char* type, bool done = false);
 template <class T>
 const char* type_name() {
   return __PRETTY_FUNCTION__;
@@ -50,11 +52,10 @@ FieldPlaces field_places(Module& m) {
 // The first call for a type that has parameters looks for members missing from MOTE_FIELDS.
 template <class Module>
 std::vector<NamedTensor> named_parameters(Module& m, Loc where = Loc::current()) {
-  static bool checked = false;
   std::vector<NamedTensor> out = keep_parameters(named_tensors(m));
-  if (!checked) {
+  if (!fields_were_checked(type_name<Module>())) {
     check_fields_named(field_places(m), where);
-    checked = !out.empty();
+    fields_were_checked(type_name<Module>(), !out.empty());
   }
   return out;
 }
@@ -106,8 +107,8 @@ Module& to(Module& m, const std::string& device, Loc where = Loc::current()) {
 
 struct SwitchCell;  // tensor/handles.h
 
-// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is moved,
-// as in a vector that grows, stays the same one.
+// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is
+// moved, as in a vector that grows, stays the same one.
 class Switch {
  public:
   Switch(bool on = false);

@@ -6,9 +6,9 @@
 //   }
 //
 // Inside the scope nothing depends on marked leaves: views and other results are as if detach() had
-// been called on them. Leaves stay marked, requires_grad_() works, and backward() of a loss that was
-// made outside does, too. A scope belongs to its thread; an inner one replaces the outer one while
-// it lives, so that enable_grad() inside switches histories on again. A jit that is called in
+// been called on them. Leaves stay marked, requires_grad_() works, and backward() of a loss that
+// was made outside does, too. A scope belongs to its thread; an inner one replaces the outer one
+// while it lives, so that enable_grad() inside switches histories on again. A jit that is called in
 // another scope calls its function again.
 #pragma once
 

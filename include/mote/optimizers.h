@@ -197,7 +197,8 @@ class Groups {
 };
 
 // Averages of weights over the steps: exponential ones (EMA), or with decay = 0 the mean of all
-// updates (SWA). update() after each step, realized with it; swap() to use them, and again to train.
+// updates (SWA). update() after each step, realized with it; swap() to use them, and again to
+// train.
 //
 //   optim::WeightAverage ema(parameters(net), {.decay = 0.999});
 struct AverageOptions {

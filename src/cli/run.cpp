@@ -122,7 +122,11 @@ int run_gpt(const Words& words) {
   Settings settings(words, saved);
   data::Characters characters = characters_from(find(saved, "characters", path));
   models::Gpt net(gpt_config(settings, static_cast<int64_t>(characters.characters.size())));
-  load_checkpoint(path, {{"model", net}}, /*random=*/false);
+  load_checkpoint(path,
+                  {
+                      {"model", net}
+  },
+                  /*random=*/false);
   const int64_t steps = words.integer("steps", 500);
   Output out(words.has("json"));
   Clock::time_point start = Clock::now();

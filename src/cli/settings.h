@@ -1,5 +1,6 @@
 // What a training run was told: by the command line, else by the checkpoint it is resumed from,
-// else by default. Every setting asked for is kept, by the option's name, to go into the checkpoint.
+// else by default. Every setting asked for is kept, by the option's name, to go into the
+// checkpoint.
 #pragma once
 #include <mote/io.h>
 

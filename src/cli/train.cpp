@@ -171,8 +171,8 @@ Run prepare(const Words& words) {
   int64_t batch = settings.integer("batch", defaults.batch);
   data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
-  check(steps >= done, "[train] ", printable(from), " has done ", done,
-        " steps, more than the ", steps, " asked for");
+  check(steps >= done, "[train] ", printable(from), " has done ", done, " steps, more than the ",
+        steps, " asked for");
   int64_t save_every = settings.integer("save-every", 0, {});
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
   run.out = out;
@@ -356,7 +356,7 @@ constexpr Option options[] = {
     {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to resume from",
                            "", at_least_one},
     {"plot",       "FILE", "draw the loss curve (SVG)"},
-    {"log",        "FILE", "write each step's loss and rate (CSV, or JSON lines if it ends in .jsonl)"},
+    {"log",        "FILE", "write each step's loss and rate (CSV; .jsonl: JSON lines)"},
     {"json",       "",     "print the result as JSON"},
 };
 // clang-format on

@@ -11,8 +11,8 @@
 
 namespace mote::data {
 
-// Jobs stand in a line in the order of batches. Whoever is free makes the next one; take() waits for
-// the first. Everything is under one lock but the making.
+// Jobs stand in a line in the order of batches. Whoever is free makes the next one; take() waits
+// for the first. Everything is under one lock but the making.
 struct LoaderBase::Core {
   Order order;
   Make make;
@@ -71,9 +71,7 @@ struct LoaderBase::Core {
   void work() {
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [&] {
-        return ends || static_cast<int64_t>(jobs.size()) < options.ahead;
-      });
+      changed.wait(lock, [&] { return ends || static_cast<int64_t>(jobs.size()) < options.ahead; });
       if (ends) return;
       Job* job = next_job();
       lock.unlock();
@@ -106,7 +104,8 @@ struct LoaderBase::Core {
   }
 };
 
-LoaderBase::LoaderBase(Order order, Make make, Drop drop, const LoaderOptions& o, const Loc& where) {
+LoaderBase::LoaderBase(Order order, Make make, Drop drop, const LoaderOptions& o,
+                       const Loc& where) {
   OuterCall call("Loader", where);
   expect(o.workers >= 0 && o.workers <= 1024, "needs 0 to 1024 workers, got ", o.workers);
   expect(o.ahead >= 1, "needs room for at least one batch ahead, got ", o.ahead);
@@ -128,9 +127,7 @@ Order::State LoaderBase::state() const {
 
 int64_t LoaderBase::batches_per_epoch() const { return core_->order.batches_per_epoch(); }
 
-void LoaderBase::restore(const Order::State& state, Loc where) {
-  restore(Metadata(state), where);
-}
+void LoaderBase::restore(const Order::State& state, Loc where) { restore(Metadata(state), where); }
 
 void LoaderBase::restore(const Metadata& state, Loc where) {
   core_->stop();
@@ -139,8 +136,7 @@ void LoaderBase::restore(const Metadata& state, Loc where) {
   try {
     next.restore(state, where);
   } catch (...) { error = std::current_exception(); }
-  if (error)
-    next.restore(core_->taken, where);  // what was made ahead is made again
+  if (error) next.restore(core_->taken, where);  // what was made ahead is made again
   core_->order = std::move(next);
   core_->taken = core_->order.state();
   core_->start();

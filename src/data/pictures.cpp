@@ -67,7 +67,9 @@ Tensor image_grid(const Tensor& batch, int64_t columns, int64_t padding, double 
   Tensor framed = batch.pad({padding, padding, padding, padding}, "constant", value);
   framed = framed.pad({0, 0, 0, 0, 0, 0, 0, high * wide - count}, "constant", value);
   const int64_t h = framed.size(2), w = framed.size(3), c = framed.size(1);
-  return framed.reshape({high, wide, c, h, w}).permute({2, 0, 3, 1, 4}).reshape({c, high * h, wide * w});
+  return framed.reshape({high, wide, c, h, w})
+      .permute({2, 0, 3, 1, 4})
+      .reshape({c, high * h, wide * w});
 }
 
 }  // namespace mote

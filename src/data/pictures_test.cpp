@@ -40,8 +40,7 @@ TEST_CASE("png: every colour type and depth, interlaced or not") {
     for (int64_t ch = 0; ch < p.channels; ++ch)
       for (int64_t i = 0; i < p.width * p.height; ++i)
         same &= p.pixels[static_cast<size_t>(i * p.channels + ch)] ==
-                static_cast<uint8_t>(
-                    want.bytes[static_cast<size_t>(ch * p.width * p.height + i)]);
+                static_cast<uint8_t>(want.bytes[static_cast<size_t>(ch * p.width * p.height + i)]);
     CHECK(same);
     CHECK(parse_png(file_of(png_text(p))).pixels == p.pixels);
     // Cut anywhere, or with a byte changed, it is refused.
@@ -58,8 +57,8 @@ TEST_CASE("png: every colour type and depth, interlaced or not") {
 TEST_CASE("png: a small file that claims to be large is refused at once") {
   std::string bytes = png_text({4, 4, 1, std::vector<uint8_t>(16)});
   for (size_t i : {16, 17, 20, 21}) bytes[i] = '\x40';  // 2^30 pixels a side
-  const uint32_t sum = __builtin_bswap32(
-      crc32({reinterpret_cast<const uint8_t*>(bytes.data()) + 12, 17}));
+  const uint32_t sum =
+      __builtin_bswap32(crc32({reinterpret_cast<const uint8_t*>(bytes.data()) + 12, 17}));
   bytes.replace(29, 4, reinterpret_cast<const char*>(&sum), 4);
   CHECK(error_of([&] { parse_png(file_of(bytes)); }).find("more than 67108864 bytes") !=
         std::string::npos);
@@ -70,8 +69,14 @@ TEST_CASE("deflate: zlib unpacks what is packed here") {
   const std::vector<uint8_t> random = noise.to(DType::u8).to_vector<uint8_t>();
   std::vector<uint8_t> steps(70000), all;
   for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<uint8_t>(i / 300 * (i % 7 < 3));
-  for (const std::vector<uint8_t>& bytes :
-       {std::vector<uint8_t>{}, {1}, {1, 2, 3, 1, 2, 3}, std::vector<uint8_t>(1000, 7), random, steps}) {
+  for (const std::vector<uint8_t>& bytes : {
+           std::vector<uint8_t>{                            },
+           { 1},
+           { 1, 2, 3, 1, 2, 3},
+           std::vector<uint8_t>(1000, 7),
+           random,
+           steps
+  }) {
     const std::string packed = deflated(bytes);
     z_stream z{};
     REQUIRE(inflateInit2(&z, -15) == Z_OK);
@@ -98,8 +103,9 @@ TEST_CASE("pictures: saved, loaded, put in a grid; JPEG says what it needs") {
   save_png(folder / "g.png", picture[0]);
   CHECK(load_image(folder / "g.png").shape() == std::vector<int64_t>{1, 5, 4});
   CHECK(load_image(folder / "g.png", 3).shape() == std::vector<int64_t>{3, 5, 4});
-  CHECK(error_of([&] { save_png(folder / "x.png", ones({5, 2, 2})); }).find("1 to 4 channels") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          save_png(folder / "x.png", ones({5, 2, 2}));
+        }).find("1 to 4 channels") != std::string::npos);
   Tensor grid = image_grid(ones({3, 1, 2, 2}), 2, 1);
   CHECK(grid.shape() == std::vector<int64_t>{1, 8, 8});
   CHECK(grid.sum().item<float>() == 12);
@@ -177,7 +183,9 @@ TEST_CASE("loader: one order for any number of workers, bounded, and resumed") {
         [&](std::span<const int64_t> rows) {
           most = std::max<int64_t>(most, ++alive);
           std::this_thread::sleep_for(std::chrono::microseconds(rows[0] * 20));
-          return Batch{{rows.begin(), rows.end()}};
+          return Batch{
+              {rows.begin(), rows.end()}
+          };
         },
         {.workers = workers, .ahead = 3});
     if (state) loader.restore(*state), alive = 0;
@@ -199,13 +207,12 @@ TEST_CASE("loader: one order for any number of workers, bounded, and resumed") {
 
 TEST_CASE("loader: a worker's error comes out where its batch would have") {
   for (int workers : {0, 3}) {
-    data::Loader<int64_t> loader(
-        data::Order(8, 1, 1),
-        [](std::span<const int64_t> rows) {
-          if (rows[0] == 4) throw std::runtime_error("row 4");
-          return rows[0];
-        },
-        {.workers = workers});
+    data::Loader<int64_t> loader(data::Order(8, 1, 1),
+                                 [](std::span<const int64_t> rows) {
+                                   if (rows[0] == 4) throw std::runtime_error("row 4");
+                                   return rows[0];
+                                 },
+                                 {.workers = workers});
     int errors = 0;
     for (int i = 0; i < 16; ++i) {
       try {
@@ -217,8 +224,11 @@ TEST_CASE("loader: a worker's error comes out where its batch would have") {
     }
     CHECK(errors == 2);
   }
-  CHECK(data::batches_in_order(7, 3) ==
-        std::vector<std::vector<int64_t>>{{0, 1, 2}, {3, 4, 5}, {6}});
+  CHECK(data::batches_in_order(7, 3) == std::vector<std::vector<int64_t>>{
+                                            {0,  1, 2},
+                                            {3, 4, 5},
+                                            {6 }
+  });
 }
 
 TEST_CASE("log: rows as CSV and JSON, and on from where a run was resumed") {
@@ -261,22 +271,29 @@ TEST_CASE("torch: files that are written load here and in PyTorch") {
     CHECK(back[i].tensor.to("CPU").to(DType::f32).to_vector<float>() ==
           all[i].tensor.to(DType::f32).to_vector<float>());
   }
-  CHECK(error_of([&] { save_torch(path, {{"w", zeros({2}, DType::u32)}}); })
-            .find("PyTorch has no u32 storage") != std::string::npos);
+  CHECK(error_of([&] {
+          save_torch(path, {
+                               {"w", zeros({2}, DType::u32)}
+          });
+        }).find("PyTorch has no u32 storage") != std::string::npos);
   if (run("/usr/bin/python3 -c 'import torch'").status != 0) return;
-  Ran ran = run("/usr/bin/python3 -c \"import torch\n"
-                "for kw in ({}, {'weights_only': True}):\n"
-                "  d = torch.load('" + path + "', **kw)\n"
-                "  print(len(d), d['t.bf16'].tolist(), d['scalar'].item(), tuple(d['none'].shape),"
-                " d['t.bool'].tolist(), d['t.i64'].stride())\"");
+  Ran ran =
+      run("/usr/bin/python3 -c \"import torch\n"
+          "for kw in ({}, {'weights_only': True}):\n"
+          "  d = torch.load('" +
+          path +
+          "', **kw)\n"
+          "  print(len(d), d['t.bf16'].tolist(), d['scalar'].item(), tuple(d['none'].shape),"
+          " d['t.bool'].tolist(), d['t.i64'].stride())\"");
   CHECK(ran.status == 0);
-  const std::string line = "12 [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] 2.5 (0, 3) "
-                           "[[False, True, True], [True, True, True]] (3, 1)\n";
+  const std::string line =
+      "12 [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] 2.5 (0, 3) "
+      "[[False, True, True], [True, True, True]] (3, 1)\n";
   CHECK(has(ran, line + line));
 }
 
 // The struct as another library declares it.
-struct DLManagedTensor {
+struct TheirTensor {
   struct {
     void* data;
     int32_t device_type, device_id, ndim;
@@ -286,12 +303,14 @@ struct DLManagedTensor {
     uint64_t byte_offset;
   } t;
   void* context;
-  void (*deleter)(DLManagedTensor*);
+  void (*deleter)(TheirTensor*);
 };
+
+static DLManagedTensor* ours(TheirTensor* t) { return reinterpret_cast<DLManagedTensor*>(t); }
 
 TEST_CASE("dlpack: memory is shared both ways and let go of once") {
   Tensor x = arange(6, {DType::f32}).reshape({2, 3}).clone().realize();
-  DLManagedTensor* lent = to_dlpack(x);
+  auto* lent = reinterpret_cast<TheirTensor*>(to_dlpack(x));
   CHECK(lent->t.ndim == 2);
   CHECK(lent->t.shape[1] == 3);
   CHECK(lent->t.strides[0] == 3);
@@ -299,7 +318,7 @@ TEST_CASE("dlpack: memory is shared both ways and let go of once") {
   static_cast<float*>(lent->t.data)[4] = 40;
   CHECK(x.to_vector<float>()[4] == 40);
   {
-    Tensor again = from_dlpack(lent);
+    Tensor again = from_dlpack(ours(lent));
     CHECK(again.to_vector<float>() == x.to_vector<float>());
     again.fill_(1).realize();
     CHECK(x.sum().item<float>() == 6);
@@ -307,18 +326,20 @@ TEST_CASE("dlpack: memory is shared both ways and let go of once") {
   static int deleted = 0;
   float values[] = {1, 2, 3, 4, 5, 6};
   int64_t shape[] = {3, 2}, strides[] = {1, 3}, gaps[] = {4, 1};
-  DLManagedTensor theirs{{values, 1, 0, 2, 2, 32, 1, shape, strides, 0},
-                         nullptr,
-                         [](DLManagedTensor*) { ++deleted; }};
+  TheirTensor theirs{
+      {values, 1, 0, 2, 2, 32, 1, shape, strides, 0},
+      nullptr, [](TheirTensor*) { ++deleted;    }
+  };
   {
-    Tensor t = from_dlpack(&theirs);
+    Tensor t = from_dlpack(ours(&theirs));
     CHECK(t.shape() == std::vector<int64_t>{3, 2});
     CHECK(t.to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
   }
   CHECK(deleted == 1);
   theirs.t.strides = gaps;
-  CHECK(error_of([&] { from_dlpack(&theirs); }).find("gaps between them") != std::string::npos);
+  CHECK(error_of([&] { from_dlpack(ours(&theirs)); }).find("gaps between them") !=
+        std::string::npos);
   theirs.t.device_type = 2;
-  CHECK(error_of([&] { from_dlpack(&theirs); }).find("needs memory of the CPU") !=
+  CHECK(error_of([&] { from_dlpack(ours(&theirs)); }).find("needs memory of the CPU") !=
         std::string::npos);
 }

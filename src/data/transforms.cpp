@@ -43,7 +43,8 @@ Tensor whole(const Tensor& x, const Tensor& most) {
 // Whether a pixel lies in the picture's rectangle: (count, 1, height, width).
 Tensor inside(const Tensor& x, const Tensor& top, const Tensor& left, const Tensor& height,
               const Tensor& width) {
-  Tensor y = positions(x.size(2), 2, x).to(DType::f32), at = positions(x.size(3), 3, x).to(DType::f32);
+  Tensor y = positions(x.size(2), 2, x).to(DType::f32),
+         at = positions(x.size(3), 3, x).to(DType::f32);
   return y.ge(top) & y.lt(top + height) & at.ge(left) & at.lt(left + width);
 }
 
@@ -93,7 +94,11 @@ Tensor resize(const Tensor& x, const Ints& size, const char* mode, Loc where) {
   expect_batch(x);
   const auto [h, w] = two(size);
   const bool whole_numbers = !is_float(x.dtype());
-  Tensor y = (whole_numbers ? x.to(DType::f32) : x).interpolate({.size = {h, w}, .mode = mode});
+  Tensor y = (whole_numbers ? x.to(DType::f32) : x)
+                 .interpolate({
+                     .size = {h, w},
+                       .mode = mode
+  });
   return whole_numbers ? y.round().clamp(0, 255).to(x.dtype()) : y;
 }
 
@@ -144,8 +149,7 @@ Tensor color_jitter(const Tensor& batch, const ColorJitter& j, Loc where) {
   if (j.brightness > 0) x = (x * factor(j.brightness)).clamp(0, 1);
   if (j.contrast > 0) blended(grey_of(x).mean({1, 2, 3}, true), j.contrast);
   if (j.saturation > 0 && colored) blended(grey_of(x), j.saturation);
-  if (j.hue > 0 && colored)
-    x = hue_turned(x, each(x, -j.hue, j.hue).to(x.dtype())).clamp(0, 1);
+  if (j.hue > 0 && colored) x = hue_turned(x, each(x, -j.hue, j.hue).to(x.dtype())).clamp(0, 1);
   return x;
 }
 
@@ -173,7 +177,8 @@ Tensor gamma_of(double a, const Sizes& shape, const Options& o) {
   tries.insert(tries.begin(), Size(kTries));
   Tensor normal = randn(Sizes(tries), o), v = (normal * c + 1).pow(3);
   Tensor u = rand(Sizes(tries), o).clamp_min(1e-30);
-  Tensor fits = v.gt(0) & u.log().lt(normal.square() * 0.5 + d - v * d + v.clamp_min(1e-30).log() * d);
+  Tensor fits =
+      v.gt(0) & u.log().lt(normal.square() * 0.5 + d - v * d + v.clamp_min(1e-30).log() * d);
   Tensor first = fits.to(DType::i32).argmax(0, true);
   Tensor value = v.gather(0, first).squeeze(0) * d;
   return a < 1 ? value * rand(shape, o).clamp_min(1e-30).pow(1 / a) : value;
@@ -185,7 +190,8 @@ struct Partner {
 // Picture i goes with picture i - k of the batch, for one random k.
 Partner partner_of(const Tensor& images, const Tensor& targets) {
   const int64_t count = images.size(0);
-  Tensor k = (rand({}, like(images)) * static_cast<double>(std::max<int64_t>(1, count - 1))).floor();
+  Tensor k =
+      (rand({}, like(images)) * static_cast<double>(std::max<int64_t>(1, count - 1))).floor();
   Tensor rows = (arange(count, {DType::i64, images.device()}) + k.to(DType::i64) + 1) % count;
   return {images.index_select(0, rows), targets.index_select(0, rows)};
 }
@@ -225,7 +231,8 @@ Mixed cutmix(const Tensor& images, const Tensor& targets, double alpha, Loc wher
   const auto h = static_cast<double>(images.size(2)), w = static_cast<double>(images.size(3));
   Tensor cut = (1 - beta(alpha, alpha, {1, 1, 1, 1}, like(images))).sqrt();
   Tensor one = images.narrow(0, 0, 1);
-  Tensor y = (each(one, 0, h) - cut * (h / 2)).floor(), x = (each(one, 0, w) - cut * (w / 2)).floor();
+  Tensor y = (each(one, 0, h) - cut * (h / 2)).floor(),
+         x = (each(one, 0, w) - cut * (w / 2)).floor();
   Tensor in = inside(one, y, x, (cut * h).floor(), (cut * w).floor());
   Tensor share = (1 - in.to(DType::f32).mean()).to(targets.dtype());
   return {mote::where(in, p.images, images), p.targets + (targets - p.targets) * share};

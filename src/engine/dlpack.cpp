@@ -69,7 +69,8 @@ std::optional<std::vector<int64_t>> dense_order(const DLTensor& t) {
   std::iota(axes.begin(), axes.end(), 0);
   if (!t.strides) return axes;
   std::ranges::stable_sort(axes, [&](int64_t a, int64_t b) {
-    return (t.shape[a] > 1 ? t.strides[a] : INT64_MAX) > (t.shape[b] > 1 ? t.strides[b] : INT64_MAX);
+    return (t.shape[a] > 1 ? t.strides[a] : INT64_MAX) >
+           (t.shape[b] > 1 ? t.strides[b] : INT64_MAX);
   });
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0;) {
@@ -128,13 +129,15 @@ DLManagedTensor* to_dlpack(const Tensor& tensor, Loc where) {
   buffer.ensure_memory("tensor");
   buffer.memory->wait();
   lent->strides = row_major_strides(dims_of(lent->tensor));
-  lent->managed.dl_tensor = {host_address(buffer.memory->address()),
-                             {on_cpu, 0},
-                             static_cast<int32_t>(lent->shape.size()),
-                             {type->code, type->bits, 1},
-                             lent->shape.data(),
-                             lent->strides.data(),
-                             0};
+  lent->managed.dl_tensor = {
+      host_address(buffer.memory->address()),
+      {on_cpu,      0},
+      static_cast<int32_t>(lent->shape.size()),
+      { type->code, type->bits, 1},
+      lent->shape.data(),
+      lent->strides.data(),
+      0
+  };
   lent->managed.manager_ctx = lent;
   lent->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Lent*>(m->manager_ctx); };
   return &lent->managed;

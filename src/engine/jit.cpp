@@ -1,6 +1,6 @@
 #include <mote/autocast.h>
-#include <mote/no_grad.h>
 #include <mote/jit.h>
+#include <mote/no_grad.h>
 
 #include <algorithm>
 #include <cstdio>

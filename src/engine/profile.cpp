@@ -86,11 +86,10 @@ std::string profile_text() {
     module_width = std::max(module_width, std::get<1>(key).size());
   }
   const MemoryStats memory = memory_stats();
-  std::string out = text("profile: ", calls, " kernels ran for ", fixed_text(total * 1e3, 3),
-                         " ms, one by one; ", counters().kernels_compiled.load(), " compiled in ",
-                         fixed_text(counters().lower_ms, 1), " ms; at most ",
-                         fixed_text(static_cast<double>(memory.peak_bytes) / 1e6, 1),
-                         " MB in use\n");
+  std::string out = text(
+      "profile: ", calls, " kernels ran for ", fixed_text(total * 1e3, 3), " ms, one by one; ",
+      counters().kernels_compiled.load(), " compiled in ", fixed_text(counters().lower_ms, 1),
+      " ms; at most ", fixed_text(static_cast<double>(memory.peak_bytes) / 1e6, 1), " MB in use\n");
   for (const Column& c : numbers) out += right(c.title, c.width);
   out += "  " + left("kernel", kernel_width) + "  " + left("module", module_width) + "  line\n";
   for (const auto& [key, row] : rows) {
@@ -101,8 +100,8 @@ std::string profile_text() {
                                  fixed_text(row.bytes / row.seconds / 1e9, 1),
                                  fixed_text(row.compile_ms, 1)};
     for (size_t i = 0; i < std::size(numbers); ++i) out += right(cells[i], numbers[i].width);
-    out += "  " + left(std::get<0>(key), kernel_width) + "  " + left(std::get<1>(key), module_width) +
-           "  " + std::get<2>(key) + "\n";
+    out += "  " + left(std::get<0>(key), kernel_width) + "  " +
+           left(std::get<1>(key), module_width) + "  " + std::get<2>(key) + "\n";
   }
   return out;
 }

@@ -4,7 +4,8 @@
 
 namespace mote {
 
-// A kernel ran so long, for the call with this provenance (ir/provenance.h; 0: unknown). Thread-safe.
+// A kernel ran so long, for the call with this provenance (ir/provenance.h; 0: unknown). Thread-
+// safe.
 void note_kernel_run(const Kernel& kernel, uint32_t provenance, double seconds);
 // The table so far: a row per kernel, module and line, those that took longest first.
 std::string profile_text();

@@ -15,7 +15,9 @@ struct CustomRule : GivenRule {
   Backward backward;
   std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> x,
                                 const Tensor& g) override {
-    return backward({g, y, {x.begin(), x.end()}});
+    return backward({
+        g, y, {x.begin(), x.end()}
+    });
   }
 };
 
@@ -57,10 +59,12 @@ Ref again(const Ref& x, const Ref& g) {
   const Dim flat = count, all = g->shape->count(), one = 1;
   const prim::Extent first = {0, 1}, front = {0, count}, last = {count, count + 1};
   Ref waits = prim::shrink(prim::reshape(g, {&all, 1}), {&first, 1});
-  waits = prim::copy_to(prim::cast(prim::detach(prim::reshape(waits, {&one, 1})), x->dtype), x->device);
-  Ref memory = prim::assign(prim::shrink(prim::buffer(x->device, x->dtype, count + 1), {&last, 1}),
-                            waits);
-  memory = prim::assign(prim::shrink(memory, {&front, 1}), prim::reshape(prim::detach(x), {&flat, 1}));
+  waits =
+      prim::copy_to(prim::cast(prim::detach(prim::reshape(waits, {&one, 1})), x->dtype), x->device);
+  Ref memory =
+      prim::assign(prim::shrink(prim::buffer(x->device, x->dtype, count + 1), {&last, 1}), waits);
+  memory =
+      prim::assign(prim::shrink(memory, {&front, 1}), prim::reshape(prim::detach(x), {&flat, 1}));
   return prim::reshape(prim::shrink(memory, {&front, 1}), x->shape->dims);
 }
 
@@ -121,8 +125,7 @@ std::vector<Tensor> checkpoint_operands(UOp value, std::span<const Ref> inputs, 
   for (const Ref& in : inputs) add(in);
   count = out.size();
   auto enter = [&](UOp n) {
-    return !known.contains(n.get()) && !marked_leaf(n) &&
-           (is_float(n->dtype) || n->is(Op::Store));
+    return !known.contains(n.get()) && !marked_leaf(n) && (is_float(n->dtype) || n->is(Op::Store));
   };
   for (UOp n : toposort({&value, 1}, enter))
     if (marked_leaf(n)) add(n);

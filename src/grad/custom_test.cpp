@@ -102,7 +102,8 @@ TEST_CASE("custom_function: backward has derivatives, and wrong ones are errors"
   CHECK(values(once) == Values{3, 12, 27});
   CHECK(values(twice) == Values{6, -12, 18});
   CHECK_THROWS_WITH_AS(cube(false).sum().backward(),
-                       doctest::Contains("gave input 0 of shape (3) a gradient of shape ()"), Error);
+                       doctest::Contains("gave input 0 of shape (3) a gradient of shape ()"),
+                       Error);
 }
 
 TEST_CASE("custom_function: what it holds goes with the last graph that names it") {

@@ -100,8 +100,8 @@ void Tensor::backward(const Tensor& gradient, Loc where) const {
          " depends on is marked; call requires_grad_() on the leaves first");
   for (auto& [leaf, g] : leaves)
     if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined())
-      accumulate(t, t.impl()->hooks ? node_of(hooked(t, make_value(as_seen(t, g), t)))
-                                    : as_seen(t, g));
+      accumulate(
+          t, t.impl()->hooks ? node_of(hooked(t, make_value(as_seen(t, g), t))) : as_seen(t, g));
 }
 
 Tensor Tensor::grad() const {

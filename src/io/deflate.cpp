@@ -54,8 +54,7 @@ Group group_of(uint32_t value, uint32_t groups_each) {  // value from 0 on
   if (value < first) return {value, 0, 0};
   const int extra = std::bit_width(value / groups_each) - 1;
   const uint32_t number = value >> extra;  // groups_each ... 2 * groups_each - 1
-  return {number + static_cast<uint32_t>(extra) * groups_each,
-          value & ((1u << extra) - 1), extra};
+  return {number + static_cast<uint32_t>(extra) * groups_each, value & ((1u << extra) - 1), extra};
 }
 
 void put_match(BitWriter& w, size_t length, size_t distance) {

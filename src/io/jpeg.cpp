@@ -24,9 +24,12 @@ const Turbo& turbo(const std::string& name) {
   static const Turbo functions = [&] {
     void* library = ::dlopen("libturbojpeg.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-      fail_file(name, text("is a JPEG picture, and reading it needs libturbojpeg.so.0, which cannot "
-                           "be opened (", ::dlerror(), "); on Debian it is in the package "
-                           "libturbojpeg0"));
+      fail_file(name,
+                text("is a JPEG picture, and reading it needs libturbojpeg.so.0, which cannot "
+                     "be opened (",
+                     ::dlerror(),
+                     "); on Debian it is in the package "
+                     "libturbojpeg0"));
     auto get = [&](const char* symbol) {
       void* found = ::dlsym(library, symbol);
       ensure(found != nullptr, "libturbojpeg has no ", symbol);
@@ -57,10 +60,12 @@ Picture parse_jpeg(const File& file) {
   } open{t, t.init()};
   const size_t size = file.bytes.size();
   auto check_done = [&](int status) {
-    check_file(status == 0, file.name, "the picture cannot be read: ", printable(t.error(open.handle)));
+    check_file(status == 0, file.name,
+               "the picture cannot be read: ", printable(t.error(open.handle)));
   };
   int width = 0, height = 0, sampling = 0, colorspace = 0;
-  check_done(t.header(open.handle, file.bytes.data(), size, &width, &height, &sampling, &colorspace));
+  check_done(
+      t.header(open.handle, file.bytes.data(), size, &width, &height, &sampling, &colorspace));
   Picture out{width, height, colorspace == colorspace_grey ? 1 : 3, {}};
   const auto bytes = static_cast<uint64_t>(out.width) * static_cast<uint64_t>(out.height) *
                      static_cast<uint64_t>(out.channels);

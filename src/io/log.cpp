@@ -55,8 +55,7 @@ Log::Log(const std::string& path, std::vector<std::string> columns, int64_t done
   file.write(kept);
   file.commit();
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd_ < 0)
-    fail(ErrorKind::Device, text("[Log] ", printable(path), ": ", std::strerror(errno)));
+  if (fd_ < 0) fail(ErrorKind::Device, text("[Log] ", printable(path), ": ", std::strerror(errno)));
 }
 
 Log::~Log() {

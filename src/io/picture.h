@@ -12,8 +12,8 @@ struct Picture {
 
 bool is_png(const File& file);
 bool is_jpeg(const File& file);
-// All kinds that the format has; 16 bits are cut to 8. Colours named as transparent stay as they are,
-// but in palettes.
+// All kinds that the format has; 16 bits are cut to 8. Colours named as transparent stay as they
+// are, but in palettes.
 Picture parse_png(const File& file);
 std::string png_text(const Picture& picture);
 // By libturbojpeg, opened at run time.

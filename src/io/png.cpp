@@ -114,7 +114,8 @@ Bytes unpack_rows(const File& file, const Chunks& c) {
   uint64_t size = 0;
   for (const Pass& p : passes(c.header)) {
     if (columns(c.header, p) <= 0 || rows(c.header, p) <= 0) continue;
-    size += (c.header.row_bytes(columns(c.header, p)) + 1) * static_cast<uint64_t>(rows(c.header, p));
+    size +=
+        (c.header.row_bytes(columns(c.header, p)) + 1) * static_cast<uint64_t>(rows(c.header, p));
   }
   const UnpackLimit limit = unpack_limit(file.bytes.size());
   check_file(size <= limit.bytes, file.name, "a picture of ", c.header.width, " x ",
@@ -171,12 +172,13 @@ class Painter {
   Painter(const File& file, const Chunks& c) : file_(file), c_(c) {
     const Header& h = c.header;
     if (h.color == palette)
-      check_file(!c.colors.empty() && c.colors.size() % 3 == 0, file.name,
-                 "the palette has ", c.colors.size(), " bytes");
+      check_file(!c.colors.empty() && c.colors.size() % 3 == 0, file.name, "the palette has ",
+                 c.colors.size(), " bytes");
     out.width = h.width, out.height = h.height;
     out.channels = h.color != palette ? h.samples() : c.alphas.empty() ? 3 : 4;
-    resize(out.pixels, static_cast<uint64_t>(h.width) * static_cast<uint64_t>(h.height) *
-                           static_cast<uint64_t>(out.channels),
+    resize(out.pixels,
+           static_cast<uint64_t>(h.width) * static_cast<uint64_t>(h.height) *
+               static_cast<uint64_t>(out.channels),
            file.name);
   }
   void paint(int64_t x, int64_t y, std::span<const uint8_t> row, size_t at) {
@@ -247,7 +249,8 @@ Picture parse_png(const File& file) {
     std::span<uint8_t> above;
     for (int64_t y = 0; y < height; ++y, at += length + 1) {
       std::span<uint8_t> row(bytes.data() + at + 1, length);
-      check_file(bytes[at] <= 4, file.name, "a row has the filter ", bytes[at], ", which is unknown");
+      check_file(bytes[at] <= 4, file.name, "a row has the filter ", bytes[at],
+                 ", which is unknown");
       unfilter(row, above, bytes[at], h.pixel_bytes());
       for (int64_t x = 0; x < width; ++x)
         painter.paint(p.x + x * p.dx, p.y + y * p.dy, row, static_cast<size_t>(x));

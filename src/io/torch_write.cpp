@@ -1,4 +1,5 @@
-// torch.save's format: a zip with a pickle of a dict of tensors, and an entry per tensor's elements.
+// torch.save's format: a zip with a pickle of a dict of tensors, and an entry per tensor's
+// elements.
 #include "io/archive.h"
 #include "io/formats.h"
 #include "tensor/impl.h"

@@ -104,7 +104,8 @@ ProvenanceScope::~ProvenanceScope() { open_call.id = before_; }
 
 uint32_t current_provenance() {
   if (open_call.id || !open_call.file) return open_call.id;
-  // File and method names are literals, module paths are kept: their addresses identify them within a process.
+  // File and method names are literals, module paths are kept: their addresses identify them within
+  // a process.
   uint64_t key = mix(mix(reinterpret_cast<uintptr_t>(open_call.file), open_call.line),
                      mix(reinterpret_cast<uintptr_t>(open_call.method),
                          reinterpret_cast<uintptr_t>(open_call.module)));

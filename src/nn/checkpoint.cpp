@@ -127,8 +127,9 @@ Wanted wanted_of(const CheckpointParts& parts, std::vector<NamedTensor> stored, 
     if (known) out.from.push_back(std::move(t));
   }
   for (const CheckpointPart& p : parts)
-    check_file(!p.list || std::ranges::count(out.lists, &p, &decltype(out.lists)::value_type::first) == 1,
-               file.name, "there are no numbers '", printable(p.name), "'");
+    check_file(
+        !p.list || std::ranges::count(out.lists, &p, &decltype(out.lists)::value_type::first) == 1,
+        file.name, "there are no numbers '", printable(p.name), "'");
   return out;
 }
 
@@ -143,8 +144,7 @@ void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc 
     tensors.insert(tensors.end(), p.tensors.begin(), p.tensors.end());
     if (p.list) tensors.push_back({p.name, p.list(p.object)});
     if (!p.values) continue;
-    for (auto& [key, value] : p.values(p.object))
-      metadata.emplace_back(joined(p.name, key), value);
+    for (auto& [key, value] : p.values(p.object)) metadata.emplace_back(joined(p.name, key), value);
   }
   save_safetensors(path, tensors, metadata);
 }

@@ -39,7 +39,9 @@ struct Program {
   double best = 1e9;
   bool flag = false;
   std::string note = "start";
-  Metadata settings = {{"width", "8"}};
+  Metadata settings = {
+      {"width", "8"}
+  };
   std::vector<float> losses;
   std::vector<int64_t> rows;
 
@@ -131,12 +133,17 @@ TEST_CASE("checkpoint: parts can be loaded alone, and values be read before anyt
   program.train(2);
   save_checkpoint(path, program.parts());
   Metadata values = checkpoint_values(path);
-  CHECK(std::ranges::count(values, std::pair<std::string, std::string>("settings.width", "8")) == 1);
+  CHECK(std::ranges::count(values, std::pair<std::string, std::string>("settings.width", "8")) ==
+        1);
   CHECK(std::ranges::count(values, std::pair<std::string, std::string>("step", "2")) == 1);
   manual_seed(5);
   const auto before = random_state()[0].to_vector<uint64_t>();
   Net net;
-  load_checkpoint(path, {{"model", net}}, /*random=*/false);
+  load_checkpoint(path,
+                  {
+                      {"model", net}
+  },
+                  /*random=*/false);
   CHECK(net.in.weight.to_vector<float>() == program.net.in.weight.to_vector<float>());
   CHECK(random_state()[0].to_vector<uint64_t>() == before);
 }
@@ -146,37 +153,68 @@ TEST_CASE("checkpoint: what does not fit is said at once, and changes nothing") 
   const std::string path = folder / "run.safetensors";
   nn::Linear small(2, 3);
   int64_t step = 7;
-  save_checkpoint(path, {{"net", small}, {"step", step}});
+  save_checkpoint(path, {
+                            {"net",  small},
+                            {"step", step }
+  });
   nn::Linear wide(4, 3);
   nn::BatchNorm norm(3);
   const std::vector<float> before = wide.bias.to_vector<float>();
-  std::string what = error_of([&] { load_checkpoint(path, {{"net", wide}, {"step", step}}); });
+  std::string what = error_of([&] {
+    load_checkpoint(path, {
+                              {"net",  wide},
+                              {"step", step}
+    });
+  });
   CHECK(what.find("1 tensor has another shape: net.weight (3, 4), given (3, 2)") != what.npos);
-  what = error_of([&] { load_checkpoint(path, {{"net", norm}}); });
+  what = error_of([&] {
+    load_checkpoint(path, {
+                              {"net", norm}
+    });
+  });
   CHECK(what.find("3 tensors are missing: net.running_mean, net.running_var, "
                   "net.num_batches_tracked") != what.npos);
   CHECK(wide.bias.to_vector<float>() == before);
   int64_t other = 1;
-  CHECK(error_of([&] { load_checkpoint(path, {{"steps", other}}); })
-            .find("the metadata has no 'steps'") != std::string::npos);
+  CHECK(error_of([&] {
+          load_checkpoint(path, {
+                                    {"steps", other}
+          });
+        }).find("the metadata has no 'steps'") != std::string::npos);
   std::vector<float> list;
-  CHECK(error_of([&] { load_checkpoint(path, {{"losses", list}}); })
-            .find("there are no numbers 'losses'") != std::string::npos);
+  CHECK(error_of([&] {
+          load_checkpoint(path, {
+                                    {"losses", list}
+          });
+        }).find("there are no numbers 'losses'") != std::string::npos);
   int8_t tiny = 0;
   step = 300;
   double real = 0;
-  save_checkpoint(path, {{"step", step}, {"real", real}});
+  save_checkpoint(path, {
+                            {"step", step},
+                            {"real", real}
+  });
   step = 1;
   std::string text = "old";
-  CHECK(error_of([&] { load_checkpoint(path, {{"real", text}, {"step", tiny}}); })
-            .find("'step' must be a whole number from -128 to 127, got '300'") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          load_checkpoint(path, {
+                                    {"real", text},
+                                    {"step", tiny}
+          });
+        }).find("'step' must be a whole number from -128 to 127, got '300'") != std::string::npos);
   CHECK(text == "old");
-  CHECK(error_of([&] { save_checkpoint(path, {{"a", step}, {"a.b", other}}); })
-            .find("overlap") != std::string::npos);
+  CHECK(error_of([&] {
+          save_checkpoint(path, {
+                                    {"a",   step },
+                                    {"a.b", other}
+          });
+        }).find("overlap") != std::string::npos);
   test::write_file(path, "no checkpoint");
-  CHECK(error_of([&] { load_checkpoint(path, {{"step", step}}); })
-            .find("needs a safetensors file") != std::string::npos);
+  CHECK(error_of([&] {
+          load_checkpoint(path, {
+                                    {"step", step}
+          });
+        }).find("needs a safetensors file") != std::string::npos);
 }
 
 namespace {
@@ -195,8 +233,7 @@ namespace {
 
 }  // namespace
 
-TEST_CASE("checkpoint: 500 kills at random moments lose nothing" *
-          doctest::test_suite("soak")) {
+TEST_CASE("checkpoint: 500 kills at random moments lose nothing" * doctest::test_suite("soak")) {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937 random(seed);

@@ -84,9 +84,8 @@ WeightAverage::WeightAverage(std::vector<Tensor> parameters, const AverageOption
 // The first update takes the weights as they are.
 std::vector<Tensor> WeightAverage::update(Loc where) {
   OuterCall call("update", where);
-  Tensor share = options_.decay == 0
-                     ? (updates + 1).reciprocal()
-                     : full({}, 1 - options_.decay, {DType::f32, updates.device()});
+  Tensor share = options_.decay == 0 ? (updates + 1).reciprocal()
+                                     : full({}, 1 - options_.decay, {DType::f32, updates.device()});
   std::vector<Tensor> written;
   for (size_t i = 0; i < params.size(); ++i) {
     Tensor& mean = averages[i];

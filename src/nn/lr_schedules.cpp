@@ -153,9 +153,8 @@ Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times,
   OuterCall call("cosine_annealing_warm_restarts", where);
   expect_steps(steps);
   expect(times > 0, "needs times >= 1, got ", times);
-  return {warm_restarts,
-          {lr, eta_min, static_cast<double>(steps), static_cast<double>(times)},
-          {}};
+  const auto length = static_cast<double>(steps);
+  return {warm_restarts, {lr, eta_min, length, static_cast<double>(times)}, {}};
 }
 
 Schedule polynomial_lr(double lr, int64_t steps, double power, Loc where) {
@@ -165,7 +164,10 @@ Schedule polynomial_lr(double lr, int64_t steps, double power, Loc where) {
     return s.numbers[0] *
            std::pow(1 - std::min(1.0, static_cast<double>(step) / s.numbers[1]), s.numbers[2]);
   };
-  return {formula, {lr, static_cast<double>(steps), power}, {}};
+  return {
+      formula, {lr,     static_cast<double>(steps), power},
+       {     }
+  };
 }
 
 Schedule lambda_lr(double lr, double (*factor)(int64_t step)) {
@@ -187,8 +189,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(double lr, const PlateauOptions& o, Loc whe
 
 double ReduceLROnPlateau::step(double metric) {
   const double sign = options_.larger_is_better ? -1 : 1;
-  const double margin = options_.absolute ? options_.threshold
-                                          : options_.threshold * std::abs(best_);
+  const double margin =
+      options_.absolute ? options_.threshold : options_.threshold * std::abs(best_);
   const bool first = std::isinf(best_);
   const bool better = sign * metric < sign * best_ - (first ? 0 : margin);
   if (better) best_ = metric;
@@ -203,9 +205,9 @@ double ReduceLROnPlateau::step(double metric) {
 
 std::vector<std::pair<std::string, std::string>> ReduceLROnPlateau::state() const {
   return {
-      {"lr",      shortest_text(lr_)     },
-      {"best",    shortest_text(best_)   },
-      {"bad",     std::to_string(bad_)   },
+      {"lr",      shortest_text(lr_)      },
+      {"best",    shortest_text(best_)    },
+      {"bad",     std::to_string(bad_)    },
       {"cooling", std::to_string(cooling_)}
   };
 }

@@ -117,8 +117,9 @@ Tensor Llama::operator()(const Tensor& tokens, Loc where) const {
   return output(norm(x));
 }
 
-Tensor Llama::decode(const Tensor& tokens, std::vector<KvCache>& cache,
-                     const Size& position) const {
+Tensor Llama::decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
+                     Loc where) const {
+  nn::ModuleCall call("Llama", where);
   Tensor x = tok_embeddings(tokens);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LlamaBlock& l = layers[i];

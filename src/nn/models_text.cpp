@@ -76,7 +76,8 @@ Bert::Bert(const BertConfig& c) {
   cls.seq_relationship = linear(c.features, 2, true, o);
 }
 
-Tensor Bert::encode(const Batch& batch) const {
+Tensor Bert::encode(const Batch& batch, Loc where) const {
+  nn::ModuleCall call("Bert", where);
   const Embeddings& e = bert.embeddings;
   Tensor positions = e.position_embeddings.weight.narrow(0, 0, batch.input_ids.size(1));
   Tensor x = e.word_embeddings(batch.input_ids) + positions +
@@ -87,8 +88,9 @@ Tensor Bert::encode(const Batch& batch) const {
   return x;
 }
 
-Tensor Bert::loss(const Batch& batch) const {
-  Tensor x = encode(batch);
+Tensor Bert::loss(const Batch& batch, Loc where) const {
+  Tensor x = encode(batch, where);
+  nn::ModuleCall call("Bert", where);
   Tensor at = batch.masked_positions.unsqueeze(-1);
   Tensor masked = x.take_along_dim(at.expand({-1, -1, x.size(2)}), 1);
   const Transform& t = cls.predictions.transform;

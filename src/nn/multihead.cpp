@@ -35,10 +35,12 @@ Tensor joined_mask(const MultiheadCall& c, const Heads& h, int64_t extra) {
   Tensor mask = as_addend(c.attn_mask, h.q);
   if (mask.defined() && mask.dim() == 3) mask = mask.unflatten(0, {h.q.size(0), h.q.size(1)});
   if (c.is_causal)
-    mask = sum_of(mask, as_addend(ones({queries, keys}, {DType::boolean, h.q.device()}).triu(1), h.q));
+    mask =
+        sum_of(mask, as_addend(ones({queries, keys}, {DType::boolean, h.q.device()}).triu(1), h.q));
   Tensor padding = as_addend(c.key_padding_mask, h.q);
   if (padding.defined()) {
-    expect(padding.dim() == 2, "key_padding_mask needs shape (batch, key), got ", c.key_padding_mask);
+    expect(padding.dim() == 2, "key_padding_mask needs shape (batch, key), got ",
+           c.key_padding_mask);
     mask = sum_of(mask, padding.unsqueeze(1).unsqueeze(1));
   }
   return mask.defined() && extra ? mask.pad({0, extra}) : mask;
@@ -78,20 +80,23 @@ MultiheadAttention::MultiheadAttention(int64_t features, int64_t num_heads,
   if (kdim != features || vdim != features) {
     in_proj_weight = {};
     auto projection = [&](int64_t from) {
-      return uniform_parameter({features, from}, std::sqrt(6.0 / static_cast<double>(features + from)), o);
+      return uniform_parameter({features, from},
+                               std::sqrt(6.0 / static_cast<double>(features + from)), o);
     };
     q_proj_weight = projection(features);
     k_proj_weight = projection(kdim);
     v_proj_weight = projection(vdim);
   }
   if (!m.add_bias_kv) return;
-  bias_k = normal_parameter({1, 1, features}, std::sqrt(2.0 / static_cast<double>(features + 1)), o);
-  bias_v = normal_parameter({1, 1, features}, std::sqrt(2.0 / static_cast<double>(features + 1)), o);
+  bias_k =
+      normal_parameter({1, 1, features}, std::sqrt(2.0 / static_cast<double>(features + 1)), o);
+  bias_v =
+      normal_parameter({1, 1, features}, std::sqrt(2.0 / static_cast<double>(features + 1)), o);
 }
 
 MultiheadResult MultiheadAttention::attend(const Tensor& query, const Tensor& key,
-                                                      const Tensor& value, const MultiheadCall& c,
-                                                      Loc where) const {
+                                           const Tensor& value, const MultiheadCall& c,
+                                           Loc where) const {
   ModuleCall call("MultiheadAttention", where);
   expect_defined(query, "the query"), expect_defined(key, "the key");
   expect_defined(value, "the value");
@@ -101,7 +106,8 @@ MultiheadResult MultiheadAttention::attend(const Tensor& query, const Tensor& ke
   auto project = [&](const Tensor& x, const Tensor& own, int64_t part) {
     Tensor batch = !batched ? x.unsqueeze(0) : batch_first ? x : x.transpose(0, 1);
     Tensor w = own.defined() ? own : rows(in_proj_weight, part, features);
-    return batch.linear(w, rows(in_proj_bias, part, features)).unflatten(-1, {heads, -1})
+    return batch.linear(w, rows(in_proj_bias, part, features))
+        .unflatten(-1, {heads, -1})
         .transpose(1, 2);
   };
   Heads h{project(query, q_proj_weight, 0), project(key, k_proj_weight, 1),

@@ -86,11 +86,15 @@ TEST_CASE("nn: a state dict loads into another module") {
   load_state_dict(b, state_dict(a));
   CHECK(b.weight.to_vector<float>() == a.weight.to_vector<float>());
   CHECK(b.weight.requires_grad());
-  CHECK_THROWS_WITH_AS(load_state_dict(b, {{"weight", a.weight}}),
+  CHECK_THROWS_WITH_AS(load_state_dict(b,
+                                       {
+                                           {"weight", a.weight}
+  }),
                        doctest::Contains("1 tensor is missing: bias"), Error);
   auto more = state_dict(a);
   more.push_back({"extra", a.bias});
-  CHECK_THROWS_WITH_AS(load_state_dict(b, more), doctest::Contains("1 tensor is not expected: extra"), Error);
+  CHECK_THROWS_WITH_AS(load_state_dict(b, more),
+                       doctest::Contains("1 tensor is not expected: extra"), Error);
   LoadReport report = load_state_dict(b, more, false);
   CHECK(report.unexpected == std::vector<std::string>{"extra"});
 }
@@ -98,7 +102,11 @@ TEST_CASE("nn: a state dict loads into another module") {
 TEST_CASE("nn: loading says all that does not fit, and how names differ") {
   Inner m{zeros({2}), zeros({3})};
   const std::vector<float> before = m.a.to_vector<float>();
-  std::vector<NamedTensor> given = {{"a", ones({2})}, {"b", ones({4})}, {"c", ones({1})}};
+  std::vector<NamedTensor> given = {
+      {"a", ones({2})},
+      {"b", ones({4})},
+      {"c", ones({1})}
+  };
   std::string what = error_of([&] { load_state_dict(m, given); });
   CHECK(what.find("1 tensor is not expected: c\n  1 tensor has another shape: b (3), given (4)") !=
         what.npos);
@@ -108,7 +116,12 @@ TEST_CASE("nn: loading says all that does not fit, and how names differ") {
   CHECK(report.unexpected == std::vector<std::string>{"c"});
   CHECK(report.misshapen == std::vector<std::string>{"b (3), given (4)"});
   CHECK(m.a.to_vector<float>() == std::vector<float>{1, 1});
-  given = with_prefix({{"a", ones({2})}, {"b", ones({3})}}, "transformer.");
+  given = with_prefix(
+      {
+          {"a", ones({2})},
+          {"b", ones({3})}
+  },
+      "transformer.");
   what = error_of([&] { load_state_dict(m, given); });
   CHECK(what.find("2 tensors are missing: a, b") != what.npos);
   CHECK(what.find("a is missing; did you mean transformer.a? 2 of the names fit once the prefix "
@@ -119,7 +132,12 @@ TEST_CASE("nn: loading says all that does not fit, and how names differ") {
   Outer o{{m}, {}, {}, {}, {}, {}, {}};
   what = error_of([&] { load_state_dict(o, state_dict(m)); });
   CHECK(what.find("the prefix list.0. is added: with_prefix(tensors, \"list.0.\")") != what.npos);
-  what = error_of([&] { load_state_dict(m, {{"a", m.a}, {"bb", m.b}}); });
+  what = error_of([&] {
+    load_state_dict(m, {
+                           {"a",  m.a},
+                           {"bb", m.b}
+    });
+  });
   CHECK(what.find("b is missing; did you mean bb?") != what.npos);
 }
 

@@ -37,7 +37,9 @@ std::vector<Tensor>& State::operator[](std::string_view name) {
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
                      Loc where)
-    : params(std::move(parameters)), master_weights_(keeping.master_weights), maximize_(keeping.maximize) {
+    : params(std::move(parameters)),
+      master_weights_(keeping.master_weights),
+      maximize_(keeping.maximize) {
   OuterCall call("optim", where);
   nn::expect_at_least_0(learning_rate, "learning rate");
   expect(!params.empty(), "needs at least one parameter");
@@ -80,7 +82,8 @@ Tensor Optimizer::current(size_t i) {
 void Optimizer::add_state(const std::string& name, double start) {
   std::vector<Tensor>& list = state[name];
   for (size_t i = 0; i < params.size(); ++i) {
-    list.push_back(nn::full_buffer(params[i].sizes(), start, {kept(i).dtype(), params[i].device()}));
+    list.push_back(
+        nn::full_buffer(params[i].sizes(), start, {kept(i).dtype(), params[i].device()}));
     give_storage(list.back());
   }
   realize(list);

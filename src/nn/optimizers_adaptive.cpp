@@ -119,9 +119,7 @@ Adamax::Adamax(std::vector<Tensor> parameters, const AdamaxOptions& o, Loc where
   count_steps();
 }
 
-void Adamax::begin_step() {
-  rate_ = lr / narrow(correction(options_.beta1, wide(steps) + 1));
-}
+void Adamax::begin_step() { rate_ = lr / narrow(correction(options_.beta1, wide(steps) + 1)); }
 
 Tensor Adamax::update(size_t i, const Tensor& p, const Tensor& gradient) {
   Tensor g = decayed(gradient, p, options_.weight_decay);

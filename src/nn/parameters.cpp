@@ -1,15 +1,17 @@
+#include "nn/parameters.h"
+
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "base/nearest_name.h"
 #include "base/utf8.h"
 #include "engine/realize.h"
 #include "nn/module_call.h"
-#include "nn/parameters.h"
 #include "runtime/device.h"
 #include "tensor/handles.h"
 
@@ -153,8 +155,9 @@ void move_tensors(std::vector<Tensor> all, DType dtype, const std::string& devic
   OuterCall call("to", where);
   expect(dtype == DType::none || is_float(dtype), "modules are cast to floats, got ", dtype);
   for (const Tensor& t : all)
-    expect(!t.is_view(), "a tensor of the module is a view, of a flat optimizer's leaf for one; "
-                         "call to() before making it");
+    expect(!t.is_view(),
+           "a tensor of the module is a view, of a flat optimizer's leaf for one; "
+           "call to() before making it");
   realize(all);
   for (const Tensor& t : all) {
     TensorImpl& impl = *t.impl();
@@ -190,6 +193,7 @@ class LostParameters {
     for (const Tensor* t : places.tensors) {
       places_.insert(t);
       leaves_.erase(t->impl());
+      if (t->is_view()) leaves_.erase(t->impl()->base.impl());  // of a flat optimizer
     }
   }
   // The shape of a parameter that is held in [begin, begin + size) and was not visited; "" if none.
@@ -238,6 +242,14 @@ class LostParameters {
 };
 
 }  // namespace
+
+bool fields_were_checked(const char* type, bool done) {
+  static auto* mutex = new std::mutex;
+  static auto* types = new std::set<std::string>;
+  std::lock_guard lock(*mutex);
+  if (done) types->insert(type);
+  return types->contains(type);
+}
 
 void check_fields_named(const FieldPlaces& places, Loc where) {
   OuterCall call("parameters", where);

@@ -123,8 +123,10 @@ Recurrent::Result Recurrent::run(const Tensor& x, const Tensor& h, const Tensor&
     }
     y = outputs.size() == 1 ? outputs[0] : cat(outputs, -1);
   }
-  Result out{!batched ? y.squeeze(1) : swapped ? y.transpose(0, 1) : y, stack(hs),
-             cs.empty() ? Tensor() : stack(cs)};
+  Result out{!batched  ? y.squeeze(1)
+             : swapped ? y.transpose(0, 1)
+                       : y,
+             stack(hs), cs.empty() ? Tensor() : stack(cs)};
   if (!batched) out.h = out.h.squeeze(1);
   if (!batched && out.c.defined()) out.c = out.c.squeeze(1);
   return out;

@@ -12,8 +12,7 @@ namespace {
 
 MultiheadAttention attention(int64_t d_model, int64_t nhead, const TransformerOptions& t,
                              const Options& o, const Loc& where) {
-  const MultiheadOptions m{
-      .dropout = t.dropout, .bias = t.bias, .batch_first = t.batch_first};
+  const MultiheadOptions m{.dropout = t.dropout, .bias = t.bias, .batch_first = t.batch_first};
   return MultiheadAttention(d_model, nhead, m, o, where);
 }
 
@@ -91,9 +90,8 @@ Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memo
   ModuleCall call("TransformerDecoderLayer", where);
   Tensor x = residual(tgt, norm_first, norm1, dropout1,
                       [&](const Tensor& y) { return attended(self_attn, y, y, tgt_masks); });
-  x = residual(x, norm_first, norm2, dropout2, [&](const Tensor& y) {
-    return attended(multihead_attn, y, memory, memory_masks);
-  });
+  x = residual(x, norm_first, norm2, dropout2,
+               [&](const Tensor& y) { return attended(multihead_attn, y, memory, memory_masks); });
   return residual(x, norm_first, norm3, dropout3,
                   [&](const Tensor& y) { return fed_forward(*this, y); });
 }
@@ -127,8 +125,7 @@ Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
                                       const TransformerMasks& memory_masks, Loc where) const {
   ModuleCall call("TransformerDecoder", where);
   Tensor x = tgt;
-  for (const TransformerDecoderLayer& layer : layers)
-    x = layer(x, memory, tgt_masks, memory_masks);
+  for (const TransformerDecoderLayer& layer : layers) x = layer(x, memory, tgt_masks, memory_masks);
   return has_norm ? norm(x) : x;
 }
 
@@ -152,10 +149,9 @@ Tensor membership(const Tensor& indices, const Tensor& offsets, bool include_las
   const int64_t count = indices.size(0), bags = offsets.size(0) - (include_last ? 1 : 0);
   Tensor at = arange(count, {offsets.dtype(), indices.device()}).unsqueeze(0);
   Tensor begin = offsets.narrow(0, 0, bags).unsqueeze(1);
-  Tensor end = include_last
-                   ? offsets.narrow(0, 1, bags)
-                   : cat({offsets.narrow(0, 1, bags - 1),
-                          full({1}, count, {offsets.dtype(), offsets.device()})});
+  Tensor end = include_last ? offsets.narrow(0, 1, bags)
+                            : cat({offsets.narrow(0, 1, bags - 1),
+                                   full({1}, count, {offsets.dtype(), offsets.device()})});
   return at.ge(begin) & at.lt(end.unsqueeze(1));
 }
 
@@ -172,8 +168,7 @@ Tensor EmbeddingBag::operator()(const Tensor& indices, const Tensor& offsets,
   expect(!per_sample_weights.defined() || mode == "sum", "per_sample_weights need mode \"sum\"");
   // Everything is (bags, places, features) from here on; of flat indices each bag looks at all.
   Tensor rows = indices.embedding(weight, options.padding_idx);
-  Tensor counts = flat ? membership(indices, offsets, options.include_last_offset)
-                       : indices.ge(0);
+  Tensor counts = flat ? membership(indices, offsets, options.include_last_offset) : indices.ge(0);
   Tensor real = indices.ne(options.padding_idx);
   counts = counts & (flat ? real.unsqueeze(0) : real);
   if (per_sample_weights.defined()) rows = rows * per_sample_weights.unsqueeze(-1);
@@ -196,8 +191,8 @@ Tensor padded(const Tensor& x, const Ints& padding, int rank, const char* mode, 
   const auto sides = static_cast<size_t>(2 * rank);
   expect(padding.list.size() == 1 || padding.list.size() == sides, "needs 1 or ", sides,
          " amounts, got ", padding.list.size());
-  const Ints all = padding.list.size() == 1 ? std::vector<int64_t>(sides, padding.list[0])
-                                            : padding.list;
+  const Ints all =
+      padding.list.size() == 1 ? std::vector<int64_t>(sides, padding.list[0]) : padding.list;
   return x.pad(all, mode, value);
 }
 
@@ -211,9 +206,7 @@ Tensor norm_but(const Tensor& weight, int64_t dim) {
 namespace {
 
 // dim first, the other axes as one.
-Tensor matrix_of(const Tensor& weight, int64_t dim) {
-  return weight.movedim(dim, 0).flatten(1);
-}
+Tensor matrix_of(const Tensor& weight, int64_t dim) { return weight.movedim(dim, 0).flatten(1); }
 
 }  // namespace
 

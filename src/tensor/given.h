@@ -22,8 +22,8 @@ enum class Given : int64_t {
 Tensor given(Given which, const Tensor& value, std::initializer_list<Tensor> operands,
              std::span<const int64_t> numbers = {});
 
-// A rule of the program's own, for Given::Custom. It lives as long as graphs name it: they hold it as
-// the storage, of no elements, of their last operand.
+// A rule of the program's own, for Given::Custom. It lives as long as graphs name it: they hold it
+// as the storage, of no elements, of their last operand.
 struct GivenRule : Storage {
   // What each operand x of y gets when y gets g; undefined: nothing. y is the function's value as
   // it was made: its first source is what computes it.

@@ -289,8 +289,8 @@ TensorImpl* new_impl() {
 
 thread_local bool without_history = false;
 
-// Whether n may depend on a marked leaf; after so many nodes: it may. Inside a scope without history
-// the walk meets a Detach soon.
+// Whether n may depend on a marked leaf; after so many nodes: it may. Inside a scope without
+// history the walk meets a Detach soon.
 bool may_have_history(UOp n, int& nodes_left) {
   if (UOp held = tensor_graph::realized_in(n)) n = held;
   if (n->is(Op::Detach) || is_const(n) || !(is_float(n->dtype) || has(n->op, Effect))) return false;
