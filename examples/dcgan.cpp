@@ -29,7 +29,7 @@ Tensor called(const Tensor& logits, double real) {
 }
 
 int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 200;
+  const int steps = argc > 1 ? std::atoi(argv[1]) : 100;
   manual_seed(0);
   data::Images digits = data::digits(2000, 1);
   auto generator = make_generator();

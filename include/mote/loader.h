@@ -11,6 +11,7 @@
 // continues with the batch after the last one taken.
 #pragma once
 #include <mote/data.h>
+#include <mote/io.h>
 
 #include <functional>
 

@@ -48,7 +48,7 @@ void Order::restore(const State& state, Loc where) {
   shuffle();
 }
 
-Order::State::operator Metadata() const {
+Order::State::operator std::vector<std::pair<std::string, std::string>>() const {
   return {
       {"seed",     std::to_string(seed)    },
       {"epoch",    std::to_string(epoch)   },
@@ -56,7 +56,7 @@ Order::State::operator Metadata() const {
   };
 }
 
-void Order::restore(const Metadata& saved, Loc where) {
+void Order::restore(const std::vector<std::pair<std::string, std::string>>& saved, Loc where) {
   OuterCall call("restore", where);
   State state;
   for (const auto& [key, value] : saved) {
