@@ -57,8 +57,7 @@ int main(int argc, char** argv) {
                                 : data::Split{data::digits(2000, 1), data::digits(250, 2)};
   const int64_t steps = argc > 2 ? std::atoll(argv[2]) : 60;
   Net net;
-  optim::SGD opt(parameters(net),
-                 {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+  optim::SGD opt(parameters(net), {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4});
   const optim::Schedule rate = optim::one_cycle_lr(0.1, steps);
   data::Loader<data::Images::Batch> batches(data::Order(split.train.count(), 50),
                                             [&](auto rows) { return split.train.batch(rows); });
@@ -76,8 +75,7 @@ int main(int argc, char** argv) {
 
   auto train_step = jit([&](const data::Images::Batch& batch) {
     opt.zero_grad();
-    Tensor loss =
-        net(augmented(batch.images)).cross_entropy(batch.labels, {.label_smoothing = 0.1});
+    Tensor loss = net(augmented(batch.images)).cross_entropy(batch.labels);
     loss.backward();
     opt.step();
     return loss;
