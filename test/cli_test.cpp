@@ -426,10 +426,10 @@ TEST_SUITE("command line") {
     const std::string full = "ulimit -f 4; " MOTE_BINARY_DIR "/mote ";
     Ran ran = run("export MOTE_CACHE=0; " + full + train + "--seed 2 --save-every 3 --out " + out);
     CHECK(ran.status == 1);
-    CHECK(has(ran, "mote: no checkpoint of step 3: [save_safetensors] cannot write " + out +
+    CHECK(has(ran, "mote: no checkpoint of step 3: [save_checkpoint] cannot write " + out +
                        ": File too large"));
     CHECK(has(ran, "\nvalidation loss "));
-    CHECK(has(ran, "\nmote: [save_safetensors] cannot write " + out + ": File too large\n"));
+    CHECK(has(ran, "\nmote: [save_checkpoint] cannot write " + out + ": File too large\n"));
     CHECK(read_text(out) == before);
     CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 3);  // no remains
   }
@@ -452,6 +452,21 @@ TEST_SUITE("command line") {
     Ran large = run_mote(small_gpt(folder) + "--context 1500 --steps 1");
     CHECK(has(large, "text.txt is too short: its last tenth has 2001 characters, fewer than two "));
     CHECK(large.output.find("1/1") == std::string::npos);  // said before the work
+  }
+
+  TEST_CASE("train: figures of each step are logged, and on from a resume") {
+    Folder folder;
+    const std::string out = folder / "m.safetensors", log = folder / "run.csv";
+    const std::string always = "train mnist --steps 6 --batch 8 --out " + out + " --log " + log;
+    CHECK(run_mote(always + " --stop-after 3").status == 0);
+    CHECK(run_mote("train mnist --resume " + out + " --log " + log).status == 0);
+    std::ifstream in(log);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    REQUIRE(lines.size() == 7);
+    CHECK(lines[0] == "step,loss,lr");
+    for (size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].starts_with(std::to_string(i) + ","));
+    CHECK(has(run_mote(always + " --plot " + log), "are the same file"));
   }
 
   TEST_CASE("llama2.c's stories, token by token") {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "io/picture.h"
+
 namespace mote::test {
 
 std::string patched(std::string bytes, size_t at, const std::string& with) {
@@ -207,6 +209,8 @@ std::vector<SeedFile> seed_files() {
       {"torch", make_torch(seed_pickle(), {std::string(96, '\1')})},
       {"gguf", seed_gguf()},
       {"idx", std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x03", 12) + "abcdef"},
+      {"png", png_text({5, 4, 3, std::vector<uint8_t>(60, 9)})},
+      {"png", png_text({3, 2, 1, {0, 50, 100, 150, 200, 250}})},
       {"vocabulary", seed_vocabularies()[0]},
       {"vocabulary", seed_vocabularies()[1]},
       {"vocabulary", seed_vocabularies()[2]},

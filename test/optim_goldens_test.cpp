@@ -3,103 +3,75 @@
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 #include <mote/nn.h>
-#include <mote/optim.h>
+#include <mote/optimizers.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <sstream>
 
 #include "engine/realize.h"
-#include "golden_file.h"
-#include "test_paths.h"
+#include "training_goldens.h"
 
 using namespace mote;
 using namespace mote::test;
 
 namespace {
 
-// Tolerances, all of them: |got - want| <= atol + rtol * |want| + steps * per_step. The first row
-// whose name the case's name begins with counts.
-struct Tolerance {
-  const char* whose;
-  double rtol, atol, per_step;
-  const char* why;
-};
-constexpr Tolerance tolerances[] = {
-    {"Muon/f32", 1e-6, 1e-6, 5e-8, "f32 against f64"},
-    {"Muon/", 0, 2e-4, 1e-3, "a bf16 iteration rounds otherwise on every machine"},
-    {"LAMB/", 1e-6, 1e-6, 4e-7, "f32 against f64; the ratio of norms moves all elements"},
-    {"schedule/", 1e-12, 1e-15, 0, "f64 on both sides"},
-    {"", 1e-6, 1e-6, 5e-8, "f32 against f64"},
-};
-
-const Tolerance& tolerance(const GoldenCase& c) {
-  return *std::ranges::find_if(tolerances,
-                               [&](const Tolerance& t) { return c.name.starts_with(t.whose); });
-}
-
-std::vector<const GoldenCase*> cases(std::initializer_list<const char*> ops) {
-  static const GoldenFile file = read_goldens(MOTE_SOURCE_DIR "/test/goldens/optim.gold.gz");
-  std::vector<const GoldenCase*> out;
-  for (const GoldenCase& c : file.cases)
-    if (std::ranges::any_of(ops, [&](const char* op) { return c.op == op; })) out.push_back(&c);
-  REQUIRE(!out.empty());
-  return out;
-}
-
-template <class T>
-T attr(const GoldenCase& c, const char* key, T otherwise = {}) {
-  auto it = c.attrs.find(key);
-  return it == c.attrs.end() ? otherwise : std::get<T>(it->second);
-}
-double number(const GoldenCase& c, const char* key, double otherwise = 0) {
-  return attr(c, key, otherwise);
-}
-
-std::vector<float> values(const GoldenTensor& g) {
-  std::vector<float> out(static_cast<size_t>(g.numel()));
-  std::memcpy(out.data(), g.bytes.data(), g.bytes.size());
-  return out;
-}
-Tensor load(const GoldenTensor& g) { return tensor(values(g)).reshape(g.shape); }
-Tensor input(const GoldenCase& c, const char* role) {
-  for (const GoldenInput& in : c.inputs)
-    if (in.role == role) return load(in.value);
-  return {};
-}
-
-void check_close(const GoldenCase& c, const std::string& what, const Tensor& got,
-                 const GoldenTensor& want, int64_t steps = 0) {
-  const Tolerance& t = tolerance(c);
-  CAPTURE(what);
-  REQUIRE(got.shape() == want.shape);
-  std::vector<float> a = got.to_vector<float>(), b = values(want);
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    worst = std::max(worst, std::abs(a[i] - b[i]) - t.rtol * std::abs(b[i]));
-  CHECK(worst <= t.atol + static_cast<double>(steps) * t.per_step);
-}
-
 // ---- optimizers
 
 using Params = std::vector<Tensor>;
 
+// Those of mote/optimizers.h.
+std::unique_ptr<optim::Optimizer> make_another(const GoldenCase& c, const Params& params,
+                                               bool flat) {
+  using namespace optim;
+  auto n = [&](const char* key, double otherwise = 0) { return number(c, key, otherwise); };
+  double lr = n("lr"), decay = n("weight_decay"), eps = n("eps", 1e-8);
+  double b1 = n("beta1", 0.9), b2 = n("beta2", 0.999);
+  if (c.op == "RMSprop")
+    return std::make_unique<RMSprop>(params,
+                                     RMSpropOptions{lr, n("alpha", 0.99), eps, decay, n("momentum"),
+                                                    attr(c, "centered", false), flat});
+  if (c.op == "Adagrad")
+    return std::make_unique<Adagrad>(
+        params, AdagradOptions{lr, n("lr_decay"), decay, n("initial_accumulator_value"),
+                               n("eps", 1e-10), flat});
+  if (c.op == "Adadelta")
+    return std::make_unique<Adadelta>(
+        params, AdadeltaOptions{lr, n("rho", 0.9), n("eps", 1e-6), decay, flat});
+  if (c.op == "Adamax")
+    return std::make_unique<Adamax>(params, AdamaxOptions{lr, b1, b2, eps, decay, flat});
+  if (c.op == "NAdam")
+    return std::make_unique<NAdam>(
+        params, NAdamOptions{lr, b1, b2, eps, decay, n("momentum_decay", 4e-3), flat});
+  if (c.op == "RAdam")
+    return std::make_unique<RAdam>(params, RAdamOptions{lr, b1, b2, eps, decay, flat});
+  if (c.op == "ASGD")
+    return std::make_unique<ASGD>(
+        params, ASGDOptions{lr, n("lambd", 1e-4), n("alpha", 0.75), n("t0", 1e6), decay, flat});
+  if (c.op == "Rprop") return std::make_unique<Rprop>(params, RpropOptions{.lr = lr, .flat = flat});
+  return nullptr;
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const GoldenCase& c, Params params, bool flat) {
   auto n = [&](const char* key, double otherwise = 0) { return number(c, key, otherwise); };
-  bool nesterov = attr(c, "nesterov", false);
+  bool nesterov = attr(c, "nesterov", false), maximize = attr(c, "maximize", false);
+  bool amsgrad = attr(c, "amsgrad", false);
   double b1 = n("beta1", 0.9), b2 = n("beta2", 0.999), decay = n("weight_decay");
   if (c.op == "SGD")
     return std::make_unique<optim::SGD>(
-        params, optim::SGDOptions{n("lr"), n("momentum"), n("dampening"), decay, nesterov, flat});
+        params, optim::SGDOptions{n("lr"), n("momentum"), n("dampening"), decay, nesterov, flat,
+                                  false, maximize});
   if (c.op == "Adam")
     return std::make_unique<optim::Adam>(
-        params, optim::AdamOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat});
+        params,
+        optim::AdamOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat, false, amsgrad, maximize});
   if (c.op == "AdamW")
     return std::make_unique<optim::AdamW>(
-        params, optim::AdamWOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat});
+        params, optim::AdamWOptions{n("lr"), b1, b2, n("eps", 1e-8), decay, flat, false, amsgrad});
+  if (auto more = make_another(c, params, flat)) return more;
   if (c.op == "LAMB")
     return std::make_unique<optim::LAMB>(
         params, optim::LAMBOptions{n("lr"), b1, b2, n("eps"), decay});
@@ -175,6 +147,15 @@ optim::Schedule make_schedule(const GoldenCase& c) {
                      number(c, "end_factor"));
   if (kind == "cosine")
     return cosine_annealing_lr(lr, attr<int64_t>(c, "T_max"), number(c, "eta_min"));
+  if (kind == "restarts")
+    return cosine_annealing_warm_restarts(lr, attr<int64_t>(c, "T_0"),
+                                          attr<int64_t>(c, "T_mult", 1), number(c, "eta_min"));
+  if (kind == "polynomial")
+    return polynomial_lr(lr, attr<int64_t>(c, "total_iters"), number(c, "power"));
+  if (kind == "lambda")
+    return lambda_lr(lr, [](int64_t t) { return 1 / (1 + static_cast<double>(t)); });
+  if (kind == "chained")
+    return chained_lr(lr, {constant_lr(lr, number(c, "factor"), 9), exponential_lr(lr, gamma)});
   if (kind == "onecycle")
     return one_cycle_lr(number(c, "max_lr"), attr<int64_t>(c, "total_steps"),
                         {.pct_start = number(c, "pct_start", 0.3),
@@ -212,32 +193,6 @@ void check_clipped(const GoldenCase& c, optim::SGD& opt, const Params& params) {
 
 // ---- modules
 
-template <class Module>
-void load_parameters(Module& m, const GoldenCase& c) {
-  for (const NamedTensor& n : state_dict(m)) Tensor(n.tensor).assign(input(c, n.name.c_str()));
-}
-
-// call: the module and the inputs to the outputs.
-template <class Module, class Call>
-void check_module(const GoldenCase& c, Module m, Call call) {
-  load_parameters(m, c);
-  std::map<std::string, Tensor> in;
-  for (const NamedTensor& n : state_dict(m)) in[n.name] = n.tensor;
-  for (const GoldenInput& g : c.inputs)
-    if (!in.count(g.role)) in[g.role] = nn::parameter(load(g.value));
-  std::vector<Tensor> outputs = call(m, in);
-  Tensor loss = tensor(0.0);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    loss = loss + (outputs[i] * load(*c.outputs[i].weight)).sum();
-  loss.backward();
-  REQUIRE(outputs.size() == c.outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i)
-    check_close(c, "output", outputs[i], c.outputs[i].value);
-  for (size_t i = 0; i < c.inputs.size(); ++i)
-    check_close(c, "gradient of " + c.inputs[i].role, in[c.inputs[i].role].grad(),
-                *c.gradients[i]);
-}
-
 using Named = std::map<std::string, Tensor>;
 
 void check_cell(const GoldenCase& c) {
@@ -253,23 +208,13 @@ void check_cell(const GoldenCase& c) {
 }
 
 void check_attention(const GoldenCase& c) {
+  if (c.name.find("attend_") != c.name.npos) return;  // test/module_goldens_test.cpp
   bool bias = input(c, "in_proj_bias").defined(), self = !input(c, "key").defined();
   int64_t heads = c.name.ends_with("self") ? 3 : 2;
   check_module(c, nn::MultiheadAttention(6, heads, bias), [&](auto& m, Named& in) {
     Tensor q = in["query"], k = self ? q : in["key"], v = self ? q : in["value"];
     return std::vector<Tensor>{m(q, k, v, {.is_causal = c.name.ends_with("causal")})};
   });
-}
-
-template <class Module>
-std::string state_text(Module m) {
-  std::ostringstream out;
-  for (const NamedTensor& n : state_dict(m)) {
-    out << n.name;
-    for (int64_t d : n.tensor.shape()) out << ' ' << d;
-    out << '\n';
-  }
-  return out.str();
 }
 
 std::map<std::string, std::function<std::string()>> module_states() {
@@ -318,12 +263,15 @@ std::map<std::string, std::function<std::string()>> module_states() {
 
 TEST_SUITE("optim goldens") {
   TEST_CASE("optimizers follow PyTorch, and the second step makes no new kernel") {
-    for (const GoldenCase* c : cases({"SGD", "Adam", "AdamW", "LAMB", "LARS", "Muon"}))
+    for (const GoldenCase* c :
+         cases({"SGD", "Adam", "AdamW", "LAMB", "LARS", "Muon", "RMSprop", "Adagrad", "Adadelta",
+                "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"}))
       follow(*c, false);
   }
 
   TEST_CASE("flat optimizers follow PyTorch as well") {
-    for (const GoldenCase* c : cases({"SGD", "Adam", "AdamW"})) follow(*c, true);
+    for (const GoldenCase* c : cases({"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Rprop"}))
+      follow(*c, true);
   }
 
   TEST_CASE("schedules give PyTorch's rates") {
@@ -338,6 +286,48 @@ TEST_SUITE("optim goldens") {
         CAPTURE(i);
         CHECK(std::abs(rate(static_cast<int64_t>(i)) - rates[i]) <= t.atol + t.rtol * rates[i]);
       }
+    }
+  }
+
+  TEST_CASE("a rate on a plateau is lowered when PyTorch lowers it, resumed or not") {
+    for (const GoldenCase* c : cases({"plateau"})) {
+      CAPTURE(c->name);
+      optim::PlateauOptions options{.larger_is_better = attr<std::string>(*c, "mode") == "max",
+                                    .factor = number(*c, "factor", 0.1),
+                                    .patience = attr<int64_t>(*c, "patience", 10),
+                                    .threshold = number(*c, "threshold", 1e-4),
+                                    .absolute = attr<std::string>(*c, "threshold_mode") == "abs",
+                                    .cooldown = attr<int64_t>(*c, "cooldown", 0),
+                                    .min_lr = number(*c, "min_lr")};
+      optim::ReduceLROnPlateau whole(0.5, options), first(0.5, options);
+      std::vector<float> metrics = values(c->inputs[0].value);
+      std::vector<double> rates(metrics.size());
+      std::memcpy(rates.data(), c->outputs[0].value.bytes.data(), rates.size() * sizeof(double));
+      for (size_t i = 0; i < metrics.size(); ++i) {
+        CAPTURE(i);
+        CHECK(whole.step(metrics[i]) == doctest::Approx(rates[i]));
+        optim::ReduceLROnPlateau next(0.5, options);
+        next.restore(first.state());
+        CHECK(next.step(metrics[i]) == doctest::Approx(rates[i]));
+        first = next;
+      }
+    }
+  }
+
+  TEST_CASE("averages of weights") {
+    for (const GoldenCase* c : cases({"average"})) {
+      CAPTURE(c->name);
+      Tensor rows = input(*c, "rows"), weight = zeros({1, 5}).requires_grad_();
+      optim::WeightAverage average({weight}, {.decay = number(*c, "decay")});
+      for (int64_t i = 0; i < rows.size(0); ++i) {
+        weight.assign(rows.narrow(0, i, 1));
+        realize(average.update());
+      }
+      check_close(*c, "average", average.averages[0], c->outputs[0].value);
+      average.swap();
+      check_close(*c, "in use", weight, c->outputs[0].value);
+      average.swap();
+      CHECK(weight.to_vector<float>() == rows.narrow(0, 5, 1).to_vector<float>());
     }
   }
 

@@ -56,6 +56,8 @@ class Order {
   struct State {
     uint64_t seed = 0;
     int64_t epoch = 0, position = 0;  // position: examples of the epoch already given
+    // For checkpoints, as Metadata.
+    operator std::vector<std::pair<std::string, std::string>>() const;
   };
   // The last examples of an epoch, too few for a batch, are left out.
   Order(int64_t count, int64_t batch, uint64_t seed = 0, Loc = Loc::current());
@@ -63,6 +65,8 @@ class Order {
   int64_t batches_per_epoch() const { return static_cast<int64_t>(order_.size()) / batch_; }
   State state() const { return state_; }
   void restore(const State& state, Loc = Loc::current());
+  void restore(const std::vector<std::pair<std::string, std::string>>& state,
+               Loc = Loc::current());
 
  private:
   void shuffle();

@@ -36,6 +36,9 @@ void save_npz(const std::string& path, const std::vector<NamedTensor>& tensors,
 // tensors and plain values. Nested names are joined with dots ("model.layer.0.weight"); what is not
 // a tensor is in the file's metadata.
 std::vector<NamedTensor> load_torch(const std::string& path, Loc = Loc::current());
+// For torch.load, also with weights_only=True: an OrderedDict of tensors.
+void save_torch(const std::string& path, const std::vector<NamedTensor>& tensors,
+                Loc = Loc::current());
 
 // The tensors of a GGUF file; quantised ones are graphs that decode them.
 std::vector<NamedTensor> load_gguf(const std::string& path, Loc = Loc::current());

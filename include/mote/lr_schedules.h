@@ -1,4 +1,5 @@
-// Learning-rate schedules: opt.set_lr(rate(step)), step counted from 0. PyTorch's formulas.
+// Learning-rate schedules: opt.set_lr(rate(step)), step counted from 0. PyTorch's formulas. A
+// schedule has no state: to resume, save the step. Any function of the step will do as well.
 #pragma once
 #include <mote/types.h>
 
@@ -7,7 +8,8 @@ namespace mote::optim {
 struct Schedule {
   double (*formula)(const Schedule&, int64_t step);
   std::vector<double> numbers;  // what the formula needs
-  std::vector<Schedule> parts;  // of a sequence
+  std::vector<Schedule> parts;  // of a sequence or a chain
+  double (*factor)(int64_t step) = nullptr;  // of lambda_lr
   double operator()(int64_t step) const;
 };
 
@@ -25,6 +27,14 @@ Schedule linear_lr(double lr, int64_t steps, double start = 1.0 / 3, double end 
                    Loc = Loc::current());
 // Half a cosine from lr to eta_min within `steps` steps, then back up.
 Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min = 0, Loc = Loc::current());
+// The same cosine again and again: the first one within `steps` steps, each later one `times` as
+// long.
+Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times = 1,
+                                        double eta_min = 0, Loc = Loc::current());
+// lr * (1 - step / steps)^power, then 0.
+Schedule polynomial_lr(double lr, int64_t steps, double power = 1, Loc = Loc::current());
+// lr * factor(step)
+Schedule lambda_lr(double lr, double (*factor)(int64_t step));
 // Up from max_lr / div_factor, then down to that / final_div_factor, within `steps` steps.
 struct OneCycle {
   double pct_start = 0.3;  // the part of the steps in which the rate grows
@@ -35,5 +45,32 @@ Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& = {}, Loc = 
 // parts[i] from milestones[i - 1] on, each counting from 0.
 Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones,
                        Loc = Loc::current());
+// lr times the factors of all parts, each of which was made for lr.
+Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc = Loc::current());
+
+// Lowers the rate when a metric has stopped getting better: opt.set_lr(plateau.step(loss)), once an
+// epoch. It has state, and can be a part of a checkpoint.
+struct PlateauOptions {
+  bool larger_is_better = false;
+  double factor = 0.1;
+  int64_t patience = 10;          // steps without progress that are let pass
+  double threshold = 1e-4;        // what counts as progress: this part of the best, or
+  bool absolute = false;          // this much
+  int64_t cooldown = 0;           // steps after a reduction in which none is counted
+  double min_lr = 0, eps = 1e-8;  // a change smaller than eps is not made
+};
+class ReduceLROnPlateau {
+ public:
+  explicit ReduceLROnPlateau(double lr, const PlateauOptions& = {}, Loc = Loc::current());
+  double step(double metric);  // the rate from now on
+  double lr() const { return lr_; }
+  std::vector<std::pair<std::string, std::string>> state() const;
+  void restore(const std::vector<std::pair<std::string, std::string>>&, Loc = Loc::current());
+
+ private:
+  PlateauOptions options_;
+  double lr_, best_;
+  int64_t bad_ = 0, cooling_ = 0;
+};
 
 }  // namespace mote::optim

@@ -16,7 +16,7 @@ struct MnistNet {
   nn::Linear fc;
   MOTE_FIELDS(conv1, conv2, bn1, conv3, conv4, bn2, fc)
   explicit MnistNet(const Options& = {});
-  Tensor operator()(const Tensor& images) const;
+  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
 };
 
 // (batch, 3, height, width) to logits.
@@ -33,7 +33,7 @@ struct ResNet {
   std::vector<Block> layer1, layer2, layer3, layer4;
   nn::Linear fc;
   MOTE_FIELDS(conv1, bn1, layer1, layer2, layer3, layer4, fc)
-  Tensor operator()(const Tensor& images) const;
+  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
 };
 ResNet resnet18(int64_t classes = 1000, const Options& = {});
 ResNet resnet50(int64_t classes = 1000, const Options& = {});
@@ -64,7 +64,7 @@ struct UNet {
   nn::Conv2d head;
   MOTE_FIELDS(down, up, head)
   explicit UNet(const UNetConfig& = {});
-  Tensor operator()(const Tensor& images) const;
+  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
 };
 
 struct BertConfig {  // large
@@ -99,7 +99,7 @@ struct BertLayer {
   Output output;
   int64_t heads = 1;
   MOTE_FIELDS(attention, intermediate, output)
-  Tensor operator()(const Tensor& x, const Tensor& mask) const;
+  Tensor operator()(const Tensor& x, const Tensor& mask, Loc = Loc::current()) const;
 };
 // Pre-training: masked words and next sentence.
 struct Bert {
@@ -150,8 +150,8 @@ struct Bert {
     MOTE_FIELDS(input_ids, attention_mask, token_type_ids, masked_positions, masked_ids,
                 next_sentence)
   };
-  Tensor encode(const Batch&) const;  // (batch, length, features)
-  Tensor loss(const Batch&) const;
+  Tensor encode(const Batch&, Loc = Loc::current()) const;  // (batch, length, features)
+  Tensor loss(const Batch&, Loc = Loc::current()) const;
 };
 
 struct GptConfig {  // nanoGPT's CPU setting
@@ -193,7 +193,8 @@ struct Gpt {
   nn::Linear lm_head;  // its weight is wte's
   MOTE_FIELDS(transformer, lm_head)
   explicit Gpt(const GptConfig& = {});
-  Tensor operator()(const Tensor& tokens) const;  // (batch, length) to (batch, length, vocabulary)
+  // (batch, length) to (batch, length, vocabulary)
+  Tensor operator()(const Tensor& tokens, Loc = Loc::current()) const;
 };
 
 struct LlamaConfig {  // Llama 3 8B
@@ -253,10 +254,11 @@ struct Llama {
   explicit Llama(const LlamaConfig& = {});
 
   // (batch, length) to (batch, length, vocabulary), from position 0, for training.
-  Tensor operator()(const Tensor& tokens) const;
+  Tensor operator()(const Tensor& tokens, Loc = Loc::current()) const;
   // The logits of the last token, (batch, vocabulary); tokens go into the cache at `position`,
   // which may be a bound variable: one schedule serves all positions. Realize the cache as well.
-  Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position) const;
+  Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
+                Loc = Loc::current()) const;
   std::vector<KvCache> make_cache(int64_t batch) const;
 };
 // A model of llama2.c (its first file format) with its weights.

@@ -11,5 +11,6 @@
 #include <mote/io.h>
 #include <mote/jit.h>
 #include <mote/nn.h>
+#include <mote/no_grad.h>
 #include <mote/optim.h>
 #include <mote/tensor.h>

@@ -16,36 +16,99 @@ namespace mote {
 // The marked leaves in a value, each once, and their names.
 bool is_parameter(const Tensor& t);
 std::vector<NamedTensor> keep_parameters(std::vector<NamedTensor> all);
-template <class Module>
-std::vector<NamedTensor> named_parameters(Module& m) {
-  return keep_parameters(named_tensors(m));
+
+// Where the structs and tensors of a module lie.
+struct FieldPlaces {
+  struct Part {
+    std::string path;
+    const char* type;
+    const void* begin;
+    size_t size;
+  };
+  std::vector<Part> structs;
+  std::vector<const Tensor*> tensors;
+};
+// An error if a struct holds a parameter that its MOTE_FIELDS line does not name: it would never
+// be trained, saved or moved.
+void check_fields_named(const FieldPlaces& places, Loc where);
+// Whether that was done for a type; done: it was now.
+bool fields_were_checked(const char* type, bool done = false);
+template <class T>
+const char* type_name() {
+  return __PRETTY_FUNCTION__;
 }
 template <class Module>
-std::vector<Tensor> parameters(Module& m) {
+FieldPlaces field_places(Module& m) {
+  FieldPlaces places;
+  walk_fields(m, "", [&]<class Part>(const std::string& path, const Part& part) {
+    if constexpr (std::is_same_v<Part, Tensor>)
+      places.tensors.push_back(&part);
+    else if constexpr (HasFields<Part>)
+      places.structs.push_back({path, type_name<Part>(), &part, sizeof(Part)});
+  });
+  return places;
+}
+
+// The first call for a type that has parameters looks for members missing from MOTE_FIELDS.
+template <class Module>
+std::vector<NamedTensor> named_parameters(Module& m, Loc where = Loc::current()) {
+  std::vector<NamedTensor> out = keep_parameters(named_tensors(m));
+  if (!fields_were_checked(type_name<Module>())) {
+    check_fields_named(field_places(m), where);
+    fields_were_checked(type_name<Module>(), !out.empty());
+  }
+  return out;
+}
+template <class Module>
+std::vector<Tensor> parameters(Module& m, Loc where = Loc::current()) {
   std::vector<Tensor> out;
-  for (NamedTensor& n : named_parameters(m)) out.push_back(std::move(n.tensor));
+  for (NamedTensor& n : named_parameters(m, where)) out.push_back(std::move(n.tensor));
   return out;
 }
 
-// Parameters and buffers by PyTorch's names. Loading assigns, so shapes must agree; names missing
-// on either side are errors unless not strict. The values are in memory afterwards: the next step
-// runs the kernels of a run that was never interrupted, and gives the same bits.
+// Parameters and buffers by PyTorch's names. Loading assigns, so shapes must agree. One error says
+// all that does not fit, and nothing is loaded then; not strict, what fits is loaded and the rest
+// reported. The values are in memory afterwards: the next step runs the kernels of a run that was
+// never interrupted, and gives the same bits.
+struct LoadReport {
+  std::vector<std::string> missing;     // names that the module has and nothing is given for
+  std::vector<std::string> unexpected;  // given names that the module does not have
+  std::vector<std::string> misshapen;   // given in another shape
+};
 template <class Module>
 std::vector<NamedTensor> state_dict(Module& m) {
   return named_tensors(m);
 }
-void load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedTensor>& from,
-                  bool strict, Loc where);
+LoadReport load_tensors(const std::vector<NamedTensor>& into, const std::vector<NamedTensor>& from,
+                        bool strict, Loc where);
 template <class Module>
-void load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool strict = true,
-                     Loc where = Loc::current()) {
-  load_tensors(named_tensors(m), from, strict, where);
+LoadReport load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool strict = true,
+                           Loc where = Loc::current()) {
+  return load_tensors(named_tensors(m), from, strict, where);
+}
+// The tensors whose names begin with `prefix`, without it; all, with it.
+std::vector<NamedTensor> without_prefix(const std::vector<NamedTensor>& all,
+                                        const std::string& prefix);
+std::vector<NamedTensor> with_prefix(std::vector<NamedTensor> all, const std::string& prefix);
+
+// Casts the floating-point tensors of a module; moves all its tensors. Every handle on them sees
+// it. Make optimizers afterwards: their state stays as it is.
+void move_tensors(std::vector<Tensor> all, DType dtype, const std::string& device, Loc where);
+template <class Module>
+Module& to(Module& m, DType dtype, Loc where = Loc::current()) {
+  move_tensors(tensors(m), dtype, "", where);
+  return m;
+}
+template <class Module>
+Module& to(Module& m, const std::string& device, Loc where = Loc::current()) {
+  move_tensors(tensors(m), DType::none, device, where);
+  return m;
 }
 
 struct SwitchCell;  // tensor/handles.h
 
-// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is moved,
-// as in a vector that grows, stays the same one.
+// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is
+// moved, as in a vector that grows, stays the same one.
 class Switch {
  public:
   Switch(bool on = false);
@@ -97,6 +160,7 @@ template <int Rank>
 struct Conv {
   Tensor weight, bias;
   ConvOptions options;
+  const char* padding_mode = "zeros";  // or reflect, replicate, circular
   MOTE_FIELDS(weight, bias)
   Conv() = default;
   Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel, const ConvOptions& = {},
@@ -216,19 +280,44 @@ struct GRUCell {
   Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = Loc::current()) const;
 };
 
-// (batch, length, features) in and out, or (length, features).
+// (batch, length, features) in and out, or (length, features); made with MultiheadOptions that say
+// no batch_first, (length, batch, features).
+struct MultiheadOptions {
+  double dropout = 0;
+  bool bias = true, add_bias_kv = false, add_zero_attn = false;
+  int64_t kdim = 0, vdim = 0;  // features of keys and values; 0: as many as of the query
+  bool batch_first = false;
+};
+// Of attend(). As in PyTorch, bool masks are true where nothing is looked at; floats are added.
+struct MultiheadCall {
+  Tensor attn_mask = {};         // (query, key), or (batch * heads, query, key)
+  Tensor key_padding_mask = {};  // (batch, key)
+  bool is_causal = false;
+  bool need_weights = true, average_attn_weights = true;
+};
+struct MultiheadResult {
+  Tensor output, weights;  // weights: undefined if not needed
+  MOTE_FIELDS(output, weights)
+};
 struct MultiheadAttention {
-  Tensor in_proj_weight, in_proj_bias;
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // where kdim or vdim is another
+  Tensor in_proj_weight, in_proj_bias, bias_k, bias_v;
   Linear out_proj;
   int64_t heads = 1;
   double dropout = 0;
+  bool batch_first = true, add_zero_attn = false;
   Switch training = true;
-  MOTE_FIELDS(in_proj_weight, in_proj_bias, out_proj)
+  MOTE_FIELDS(q_proj_weight, k_proj_weight, v_proj_weight, in_proj_weight, in_proj_bias, bias_k,
+              bias_v, out_proj)
   MultiheadAttention() = default;
+  MultiheadAttention(int64_t features, int64_t num_heads, const MultiheadOptions&,
+                     const Options& = {}, Loc = Loc::current());
   MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias = true,
                      const Options& = {}, Loc = Loc::current());
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     AttentionOptions = {}, Loc = Loc::current()) const;
+  MultiheadResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const MultiheadCall& = {}, Loc = Loc::current()) const;
 };
 
 // One module after the other, as "0", "1" ...: also lambdas and functions of a tensor.

@@ -30,6 +30,7 @@
 //                   that the loss does not use, which decay and follow their momentum all the same.
 //                   All are on one device; of several dtypes each has a leaf and a kernel. For
 //                   optimizers that treat every element alike.
+// RMSprop, Adagrad and others, groups of parameters and averages of weights: mote/optimizers.h.
 #pragma once
 #include <mote/fields.h>
 #include <mote/lr_schedules.h>
@@ -38,6 +39,7 @@ namespace mote::optim {
 
 struct Keeping {
   bool flat = false, master_weights = false;
+  bool maximize = false;  // go up the gradients
 };
 
 // Lists of tensors, one for each parameter, by name and in the order they were added.
@@ -89,8 +91,8 @@ class Optimizer {
   MOTE_FIELDS(lr, steps, state)
 
  protected:
-  // State like each parameter, zero at first.
-  void add_state(const std::string& name);
+  // State like each parameter, full of one number at first.
+  void add_state(const std::string& name, double start = 0);
   void count_steps();
   // What the step needs once for all parameters.
   virtual void begin_step() {}
@@ -99,6 +101,7 @@ class Optimizer {
   void put(Tensor& target, const Tensor& value);
 
  private:
+  friend Tensor clip_grad_norm(const std::vector<Optimizer*>&, double, double, Loc);
   void copy_short_parameters();
   Tensor& kept(size_t i);
   Tensor current(size_t i);
@@ -106,7 +109,7 @@ class Optimizer {
   void gather();
   void forget_gradients();
 
-  bool master_weights_ = false;
+  bool master_weights_ = false, maximize_ = false;
   std::vector<Tensor> joined_;   // leaves of several parameters
   std::vector<Tensor> ready_;    // gradients as step() will use them; empty: as they are
   Tensor finite_;                // once they are unscaled
@@ -116,7 +119,7 @@ class Optimizer {
 
 struct SGDOptions {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false, flat = false, master_weights = false;
+  bool nesterov = false, flat = false, master_weights = false, maximize = false;
 };
 class SGD : public Optimizer {
  public:
@@ -131,7 +134,7 @@ class SGD : public Optimizer {
 
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool flat = false, master_weights = false;
+  bool flat = false, master_weights = false, amsgrad = false, maximize = false;
 };
 // The moments and their bias corrections, and Adam's use of them.
 class Adam : public Optimizer {
@@ -151,7 +154,7 @@ class Adam : public Optimizer {
 
 struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-  bool flat = false, master_weights = false;
+  bool flat = false, master_weights = false, amsgrad = false, maximize = false;
 };
 // The weight decay shrinks the parameter instead of adding to the gradient.
 class AdamW : public Adam {

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/same_file.h"
@@ -30,10 +29,11 @@ std::string needed(const Words& words, std::string_view name) {
   return words.text(name);
 }
 
-Checkpoint checkpoint_of(const std::string& task, const std::string& path) {
-  Checkpoint saved = load_checkpoint(path);
-  check(saved.task == task, "[run] ", printable(path), " is a checkpoint of ",
-        printable(saved.task), ", not of ", task);
+Metadata checkpoint_of(const std::string& task, const std::string& path) {
+  Metadata saved = checkpoint_values(path);
+  const std::string& whose = find(saved, "task", path);
+  check(whose == task, "[run] ", printable(path), " is a checkpoint of ", printable(whose),
+        ", not of ", task);
   return saved;
 }
 
@@ -118,11 +118,15 @@ int run_llama(const Words& words) {
 
 int run_gpt(const Words& words) {
   const std::string path = needed(words, "model");
-  Checkpoint saved = checkpoint_of("gpt", path);
-  Settings settings(words, saved.settings);
-  data::Characters characters = characters_from(find(saved.settings, "characters", path));
+  const Metadata saved = settings_in(checkpoint_of("gpt", path));
+  Settings settings(words, saved);
+  data::Characters characters = characters_from(find(saved, "characters", path));
   models::Gpt net(gpt_config(settings, static_cast<int64_t>(characters.characters.size())));
-  load_state_dict(net, part_of(saved.tensors, "model"));
+  load_checkpoint(path,
+                  {
+                      {"model", net}
+  },
+                  /*random=*/false);
   const int64_t steps = words.integer("steps", 500);
   Output out(words.has("json"));
   Clock::time_point start = Clock::now();
@@ -133,17 +137,18 @@ int run_gpt(const Words& words) {
 
 int run_images(const std::string& name, const Words& words) {
   const std::string path = needed(words, "model");
-  Checkpoint saved = checkpoint_of(name, path);
-  Settings settings(words, saved.settings);
+  const Metadata saved = checkpoint_of(name, path);
+  Settings settings(words, settings_in(saved));
   std::unique_ptr<Task> task = make_image_task(name, settings);
-  load_tensors(part_of(task->state(), "model"), part_of(saved.tensors, "model"), true,
-               Loc::current());
+  CheckpointParts parts = task->parts();
+  std::erase_if(parts, [](const CheckpointPart& p) { return p.name != "model"; });
+  load_checkpoint(path, parts, /*random=*/false);
   Progress progress(name, 0, 0, 0);
   const Outcome outcome = task->judge(progress).value();
   progress.end();
   if (words.has("json")) {
     JsonWriter json;
-    json.begin('{').key("task").value(name).key("step").value(saved.step);
+    json.begin('{').key("task").value(name).key("step").value(find_integer(saved, "step", path));
     json.key(outcome.key).value(outcome.value).end();
     std::printf("%s\n", json.text().c_str());
   } else {

@@ -53,6 +53,14 @@ double Settings::number(std::string_view name, double otherwise, const Range& ra
   return value;
 }
 
+Metadata settings_in(const Metadata& values) {
+  const std::string prefix = std::string(kSetting) + ".";
+  Metadata out;
+  for (const auto& [name, value] : values)
+    if (name.starts_with(prefix)) out.emplace_back(name.substr(prefix.size()), value);
+  return out;
+}
+
 const std::string& find(const Metadata& metadata, std::string_view key, const std::string& file) {
   auto it = entry(metadata, key);
   check(it != metadata.end(), "[checkpoint] ", printable(file), ": the metadata has no '", key,

@@ -1,5 +1,6 @@
 // What a training run was told: by the command line, else by the checkpoint it is resumed from,
-// else by default. Every setting asked for is kept, by the option's name, to go into the checkpoint.
+// else by default. Every setting asked for is kept, by the option's name, to go into the
+// checkpoint.
 #pragma once
 #include <mote/io.h>
 
@@ -24,6 +25,9 @@ class Settings {
   Metadata saved_, asked_;
 };
 
+// The settings among a checkpoint's values, and what their names begin with there.
+constexpr const char* kSetting = "setting";
+Metadata settings_in(const Metadata& values);
 // The value of a key; an error that names the file without one.
 const std::string& find(const Metadata&, std::string_view key, const std::string& file);
 int64_t find_integer(const Metadata&, std::string_view key, const std::string& file);

@@ -2,6 +2,7 @@
 #include "cli/train.h"
 
 #include <fcntl.h>
+#include <mote/log.h>
 #include <mote/nn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/interrupt.h"
@@ -55,38 +55,26 @@ int64_t count_steps(Settings& settings, int64_t per_epoch, int64_t otherwise) {
   return settings.integer("steps", otherwise);
 }
 
-std::vector<NamedTensor> random_tensors() {
-  std::vector<Tensor> state = random_state();
-  return {
-      {"random.seed",    state[0]},
-      {"random.counter", state[1]}
-  };
+CheckpointParts parts_of(Run& run) {
+  CheckpointParts all = run.task->parts();
+  all.emplace_back("step", run.step);
+  all.emplace_back("order", run.order);
+  all.emplace_back("losses", run.losses);
+  return all;
 }
 
-void restore(Run& run, const Checkpoint& saved, const std::string& path) {
-  run.step = saved.step;
-  run.order.restore(saved.order);
-  std::vector<NamedTensor> into = run.task->state(), from;
-  for (NamedTensor& t : random_tensors()) into.push_back(std::move(t));
-  for (const NamedTensor& t : saved.tensors) {
-    if (t.name != "losses")
-      from.push_back(t);
-    else
-      run.losses = t.tensor.to(default_device()).to_vector<float>();
-  }
+void restore(Run& run, const std::string& path) {
+  load_checkpoint(path, parts_of(run));
   check(static_cast<int64_t>(run.losses.size()) == run.step, "[checkpoint] ", printable(path), ": ",
         run.losses.size(), " losses of ", run.step, " steps");
-  load_tensors(into, from, /*strict=*/true, Loc::current());
-  std::vector<Tensor> all;
-  for (NamedTensor& t : into) all.push_back(t.tensor);
-  realize(all);
 }
 
 void save(Run& run) {
-  Checkpoint c{run.name, run.settings.asked(), run.step, run.order.state(), run.task->state()};
-  for (NamedTensor& t : random_tensors()) c.tensors.push_back(std::move(t));
-  c.tensors.push_back({"losses", tensor(run.losses)});
-  save_checkpoint(run.out, c);
+  CheckpointParts all = parts_of(run);
+  Metadata settings = run.settings.asked();
+  all.emplace_back("task", run.name);
+  all.emplace_back(kSetting, settings);
+  save_checkpoint(run.out, all);
   run.saved_step = run.step;
 }
 
@@ -136,21 +124,25 @@ void check_files(const Words& words, const Metadata& saved) {
   if (!data.empty())
     for (std::string& file : files_of(data)) all.push_back({"--data", std::move(file)});
   all.push_back({"--plot", words.text("plot"), true});
+  all.push_back({"--log", words.text("log"), true});
   all.push_back({words.has("out") ? "--out" : "--resume", words.text("out", from), true});
   check_distinct_files("train", all);
   all.back() = {"--resume", from};
   check_distinct_files("train", all);
 }
 
-Checkpoint checkpoint_to_resume_from(const Words& words) {
+// The values of the checkpoint to resume from; none if none is.
+Metadata saved_values(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
   if (from.empty()) return {};
-  Checkpoint saved = load_checkpoint(from);
-  check(saved.task == name, "[train] ", printable(from), " is a checkpoint of ",
-        printable(saved.task), ", not of ", name);
+  Metadata saved = checkpoint_values(from);
+  const std::string& task = find(saved, "task", from);
+  check(task == name, "[train] ", printable(from), " is a checkpoint of ", printable(task),
+        ", not of ", name);
+  const Metadata settings = settings_in(saved);
   for (const char* fixed : {"seed", "layers", "heads", "width", "context", "dropout"}) {
     if (!words.has(fixed)) continue;
-    const std::string& before = find(saved.settings, fixed, from);
+    const std::string& before = find(settings, fixed, from);
     check(same_number(words.text(fixed), before), "[train] --", fixed,
           " cannot change when a run is resumed: it was ", printable(before), ", got ",
           words.text(fixed));
@@ -160,16 +152,17 @@ Checkpoint checkpoint_to_resume_from(const Words& words) {
 
 Run prepare(const Words& words) {
   const std::string name = words.operand(0), from = words.text("resume");
-  const Checkpoint saved = checkpoint_to_resume_from(words);
-  check_files(words, saved.settings);
+  const Metadata values = saved_values(words), saved = settings_in(values);
+  const int64_t done = from.empty() ? 0 : find_integer(values, "step", from);
+  check_files(words, saved);
   // What cannot be written is said before the work, not after it.
   const std::string out = words.text("out", from);
-  for (const std::string& file : {out, words.text("plot")})
+  for (const std::string& file : {out, words.text("plot"), words.text("log")})
     if (!file.empty()) check_writable(file);
   check(!words.has("steps") || !words.has("epochs"), "[train] give --steps or --epochs, not both");
   if (words.has("device")) set_default_device(words.text("device"));
   device(default_device());  // an error that says why not, where it is not available
-  Settings settings(words, saved.settings);
+  Settings settings(words, saved);
   int64_t seed = settings.integer("seed", 0, {});
   manual_seed(static_cast<uint64_t>(seed));
   std::unique_ptr<Task> task =
@@ -178,12 +171,12 @@ Run prepare(const Words& words) {
   int64_t batch = settings.integer("batch", defaults.batch);
   data::Order order(task->examples(), batch, static_cast<uint64_t>(seed));
   int64_t steps = count_steps(settings, order.batches_per_epoch(), defaults.steps);
-  check(steps >= saved.step, "[train] ", printable(from), " has done ", saved.step,
-        " steps, more than the ", steps, " asked for");
+  check(steps >= done, "[train] ", printable(from), " has done ", done, " steps, more than the ",
+        steps, " asked for");
   int64_t save_every = settings.integer("save-every", 0, {});
   Run run{name, std::move(settings), std::move(task), std::move(order), batch, steps, save_every};
   run.out = out;
-  if (!from.empty()) restore(run, saved, from);
+  if (!from.empty()) restore(run, from);
   return run;
 }
 
@@ -214,11 +207,15 @@ std::string keep(Run& run) {
 void train_steps(Run& run, Progress& progress, int64_t stop_after) {
   const int64_t end = stop_after > 0 ? std::min(run.steps, run.step + stop_after) : run.steps;
   const optim::Schedule rate = run.task->schedule(run.steps);
+  std::optional<Log> log;
+  if (const std::string path = run.settings.words().text("log"); !path.empty())
+    log.emplace(path, std::vector<std::string>{"step", "loss", "lr"}, run.step);
   while (run.step < end && !interrupt_signal()) {
     StepFigures figures = run.task->step(run.order.next(), rate(run.step));
     double loss = figures.loss.item<float>();
     ++run.step;
     run.losses.push_back(static_cast<float>(loss));
+    if (log) log->row({run.step, run.losses.back(), rate(run.step - 1)});
     progress.step(loss, figures.accuracy.defined() ? figures.accuracy.item<float>() : std::nan(""));
     if (run.save_every > 0 && !run.out.empty() && run.step % run.save_every == 0 && run.step < end)
       if (std::string problem = problem_saving(run); !problem.empty())
@@ -359,6 +356,7 @@ constexpr Option options[] = {
     {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to resume from",
                            "", at_least_one},
     {"plot",       "FILE", "draw the loss curve (SVG)"},
+    {"log",        "FILE", "write each step's loss and rate (CSV; .jsonl: JSON lines)"},
     {"json",       "",     "print the result as JSON"},
 };
 // clang-format on

@@ -1,7 +1,8 @@
 // What `mote train` trains. A task owns its data, model and optimizer; the loop in train.cpp draws
 // the examples, shows progress and keeps checkpoints.
 #pragma once
-#include <mote/optim.h>
+#include <mote/checkpoint.h>
+#include <mote/optimizers.h>
 
 #include <memory>
 #include <optional>
@@ -38,8 +39,8 @@ class Task {
   virtual TaskDefaults defaults() const = 0;
   virtual optim::Schedule schedule(int64_t steps) const = 0;
   virtual StepFigures step(std::span<const int64_t> rows, double learning_rate) = 0;
-  // Everything that steps change, "model. ..." and "optimizer. ...".
-  virtual std::vector<NamedTensor> state() = 0;
+  // Everything that steps change: "model" and "optimizer".
+  virtual CheckpointParts parts() = 0;
   // Nothing where a signal cut it short (interrupt.h).
   virtual std::optional<Outcome> judge(Progress&) = 0;
 };

@@ -78,10 +78,11 @@ class ImageTask : public Task {
     adam_.set_lr(learning_rate);
     return step_(split_.train.batch(rows));
   }
-  std::vector<NamedTensor> state() override {
-    std::vector<NamedTensor> all = named_tensors(net_, "model");
-    for (NamedTensor& t : named_tensors(adam_, "optimizer")) all.push_back(std::move(t));
-    return all;
+  CheckpointParts parts() override {
+    return {
+        {"model",     net_ },
+        {"optimizer", adam_}
+    };
   }
 
   std::optional<Outcome> judge(Progress& progress) override {

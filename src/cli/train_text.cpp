@@ -47,9 +47,10 @@ class TextTask : public Task {
         characters_(std::move(characters)),
         data_(std::move(data)),
         rate_(rate),
-        adam_(parameters_of(net_, true), adam_options(0.1)),
-        adam_plain_(parameters_of(net_, false), adam_options(0)),
-        step_(jit(Step{*this})) {}
+        step_(jit(Step{*this})) {
+    adam_.add("decaying", optim::AdamW(parameters_of(net_, true), adam_options(0.1)));
+    adam_.add("plain", optim::AdamW(parameters_of(net_, false), adam_options(0)));
+  }
 
   std::string about() const override {
     return text(printable(data_), ", ", characters_.train.size(), " characters to learn, ",
@@ -62,11 +63,15 @@ class TextTask : public Task {
   StepFigures step(std::span<const int64_t> rows, double learning_rate) override {
     train(net_);
     adam_.set_lr(learning_rate);
-    adam_plain_.set_lr(learning_rate);
     return step_(data::token_batch(characters_.train, rows, config_.context));
   }
   optim::Schedule schedule(int64_t steps) const override;
-  std::vector<NamedTensor> state() override;
+  CheckpointParts parts() override {
+    return {
+        {"model",     net_ },
+        {"optimizer", adam_}
+    };
+  }
   std::optional<Outcome> judge(Progress&) override;
 
  private:
@@ -81,23 +86,16 @@ class TextTask : public Task {
   data::Characters characters_;
   std::string data_;
   double rate_;
-  optim::AdamW adam_, adam_plain_;
+  optim::Groups adam_;
   Jit<Step> step_;
 };
 
 StepFigures TextTask::Step::operator()(const data::TokenBatch& batch) const {
   task.adam_.zero_grad();
-  task.adam_plain_.zero_grad();
   Tensor loss = loss_of(task.net_, batch);
   loss.backward();
-  // The norm is that of all gradients, of whichever optimizer.
-  Tensor squares = zeros({});
-  for (const Tensor& p : parameters(task.net_)) squares = squares + p.grad().square().sum();
-  Tensor factor = (1 / (squares.sqrt() + 1e-6)).clamp_max(1);
-  task.adam_.scale_gradients(factor);
-  task.adam_plain_.scale_gradients(factor);
+  task.adam_.clip_grad_norm(1);
   task.adam_.step();
-  task.adam_plain_.step();
   return {loss, {}};
 }
 
@@ -107,13 +105,6 @@ optim::Schedule TextTask::schedule(int64_t steps) const {
       {optim::linear_lr(rate_, warm_up, 1 / static_cast<double>(warm_up)),
        optim::cosine_annealing_lr(rate_, std::max<int64_t>(1, steps - warm_up), rate_ / 10)},
       {warm_up});
-}
-
-std::vector<NamedTensor> TextTask::state() {
-  std::vector<NamedTensor> all = named_tensors(net_, "model");
-  for (NamedTensor& t : named_tensors(adam_, "optimizer.decaying")) all.push_back(std::move(t));
-  for (NamedTensor& t : named_tensors(adam_plain_, "optimizer.plain")) all.push_back(std::move(t));
-  return all;
 }
 
 // Over all of the text that was not learned from.

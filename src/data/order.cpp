@@ -3,7 +3,9 @@
 
 #include <numeric>
 
+#include "base/number.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "tensor/impl.h"
 
 namespace mote::data {
@@ -44,6 +46,27 @@ void Order::restore(const State& state, Loc where) {
          state.position);
   state_ = state;
   shuffle();
+}
+
+Order::State::operator std::vector<std::pair<std::string, std::string>>() const {
+  return {
+      {"seed",     std::to_string(seed)    },
+      {"epoch",    std::to_string(epoch)   },
+      {"position", std::to_string(position)}
+  };
+}
+
+void Order::restore(const std::vector<std::pair<std::string, std::string>>& saved, Loc where) {
+  OuterCall call("restore", where);
+  State state;
+  for (const auto& [key, value] : saved) {
+    const bool read = key == "seed"       ? read_number(value, state.seed)
+                      : key == "epoch"    ? read_number(value, state.epoch)
+                      : key == "position" ? read_number(value, state.position)
+                                          : true;
+    expect(read, "'", key, "' of an order must be a whole number, got '", printable(value), "'");
+  }
+  restore(state, where);
 }
 
 }  // namespace mote::data

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/number.h"
+#include "engine/profile.h"
 #include "ir/device_list.h"
 #include "ir/eval.h"
 #include "ir/provenance.h"
@@ -225,7 +226,11 @@ Token CallList::run_timed(Part& part) {
     auto start = std::chrono::steady_clock::now();
     part.device->submit(one, after_).wait();
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    report(part.steps[i], *plan_->kernel(part.steps[i]), took.count());
+    const Kernel& kernel = *plan_->kernel(part.steps[i]);
+    if (flag(Flag::DEBUG) >= 2) report(part.steps[i], kernel, took.count());
+    if (!flag(Flag::PROFILE)) continue;
+    const std::vector<uint32_t> from = provenance_of(part.steps[i]);
+    note_kernel_run(kernel, from.empty() ? 0 : from[0], took.count());
   }
   return {};
 }

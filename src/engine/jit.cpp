@@ -1,5 +1,6 @@
 #include <mote/autocast.h>
 #include <mote/jit.h>
+#include <mote/no_grad.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -153,6 +154,7 @@ void JitCore::capture(Recording recording) {
                         {},
                         plain_switches(),
                         autocast_dtype(),
+                        is_grad_enabled(),
                         pinned};
     for (const Tensor& t : recorder->graphs) situation.graphs.emplace_back(t);
     auto list = std::make_unique<Replayable>(*recorder, found->values(), arguments, placed, results,

@@ -1,5 +1,6 @@
 // Whether a captured list holds for a call.
 #include <mote/autocast.h>
+#include <mote/no_grad.h>
 
 #include <algorithm>
 
@@ -39,6 +40,8 @@ std::string Replayable::changed_switch(const Walked& arguments) const {
   if (autocast_dtype() != situation_.autocast)
     return text("the autocast scope is another one: ", autocast_dtype(), ", it was ",
                 situation_.autocast);
+  if (is_grad_enabled() != situation_.grad_enabled)
+    return is_grad_enabled() ? "the no_grad scope is gone" : "it is called in a no_grad scope";
   return "";
 }
 

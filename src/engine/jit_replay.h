@@ -77,6 +77,7 @@ struct Situation {
   std::vector<KnownTensor> graphs;  // that were pending
   uint64_t plain_switches;          // plain_switches() then
   DType autocast;                   // autocast_dtype()
+  bool grad_enabled;                // is_grad_enabled()
   bool pinned;                      // the list holds for its own arguments only
 };
 

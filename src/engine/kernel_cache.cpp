@@ -1,5 +1,6 @@
 #include "engine/kernel_cache.h"
 
+#include <chrono>
 #include <cstdio>
 #include <optional>
 
@@ -56,6 +57,7 @@ UOp global_extent(UOp body) {
 }
 
 std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& device) {
+  const auto start = std::chrono::steady_clock::now();
   auto kernel = std::make_shared<Kernel>();
   kernel->estimate = estimate(body);
   kernel->actions = to_string(tuned.actions);
@@ -74,6 +76,8 @@ std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& dev
   if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
   kernel->code = device.compile(kernel->text, program);
   ++counters().kernels_compiled;
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  kernel->compile_ms = took.count();
   return kernel;
 }
 

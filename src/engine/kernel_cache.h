@@ -21,6 +21,7 @@ struct Kernel {
   Flat extent;                     // of the Global range, in variables
   bool threaded = false;
   Estimate estimate;
+  double compile_ms = 0;  // from the body to code
 };
 
 // Distinct bodies of one arena; results in the same order. Those not yet known are lowered and

@@ -108,6 +108,7 @@ uint8_t device_of(std::span<const Goal> goals) {
 
 // `copies` holds what is elsewhere than on the host.
 std::span<const std::byte> bytes_of(const Storage& s, std::list<std::vector<std::byte>>& copies) {
+  if (s.count == 0) return {};  // a rule of Given::Custom is one, and no buffer
   auto& b = device_buffer(const_cast<Storage&>(s));
   if (!b.memory) return {};
   const auto bytes = static_cast<size_t>(b.bytes());
@@ -137,7 +138,8 @@ bool interpret_goals(std::vector<Goal>& goals, StorageLease& lease) {
   for (UOp n : toposort(roots, [](UOp x) { return !x->realized.load(); })) {
     UOp held = tensor_graph::realized_in(n);
     if (!held) checks.stand_in(n);
-    if (UOp at = held ? held : n; at->is(Op::Buffer)) buffers.push_back(at);
+    if (UOp at = held ? held : n; at->is(Op::Buffer) && at->arg.storage->count > 0)
+      buffers.push_back(at);
   }
   for (UOp b : buffers) lease.add(*b->arg.storage, false);
   for (UOp root : roots) lease.add(*storage_under(root), true);

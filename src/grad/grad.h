@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "tensor/impl.h"
 
 namespace mote {
 
@@ -27,6 +28,9 @@ std::vector<Ref> gradients(const Ref& loss, std::span<const Ref> targets, const 
 // The same for every marked leaf that the loss depends on: (leaf, gradient in the buffer's shape).
 // Versions of one Storage come as separate entries.
 std::vector<std::pair<Ref, Ref>> leaf_gradients(const Ref& loss, const Ref& seed);
+
+// What a marked leaf's hooks make of its gradient (mote/grad.h).
+Tensor hooked(const Tensor& leaf, Tensor gradient);
 
 // The storage of a node that is a version of a marked leaf, otherwise null.
 Storage* marked_leaf(UOp node);

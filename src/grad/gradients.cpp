@@ -4,6 +4,7 @@
 #include "ir/memo.h"
 #include "ir/provenance.h"
 #include "ir/storage.h"
+#include "tensor/given.h"
 #include "tensor/primitives.h"
 
 namespace mote {
@@ -18,7 +19,9 @@ struct Mark {
   Ref gradient;          // the sum of what came from above so far
 };
 
-bool entered(UOp n) { return !marked_leaf(n) && (is_float(n->dtype) || n->is(Op::Store)); }
+bool entered(UOp n) {
+  return !marked_leaf(n) && !n->is(Op::Detach) && (is_float(n->dtype) || n->is(Op::Store));
+}
 
 // Realized from marked leaves: what led to it is gone.
 bool hides_leaves(UOp n) { return n->is(Op::Buffer) && n->arg.storage->from_graph; }
@@ -93,6 +96,7 @@ class Walk {
 
   void pass_on(UOp n, const Ref& g) {
     ProvenanceScope scope(n->provenance);
+    GivenOnce once;
     if (UOp buffer = wanted_buffer(n)) add(buffer, prim::reshape(g, buffer->shape->dims));
     if (!entered(n)) return;
     for (uint32_t i = 0; i < n->nsrc; ++i)

@@ -99,7 +99,9 @@ void Tensor::backward(const Tensor& gradient, Loc where) const {
   expect(!leaves.empty(), "nothing this tensor of shape ", *this,
          " depends on is marked; call requires_grad_() on the leaves first");
   for (auto& [leaf, g] : leaves)
-    if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined()) accumulate(t, as_seen(t, g));
+    if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined())
+      accumulate(
+          t, t.impl()->hooks ? node_of(hooked(t, make_value(as_seen(t, g), t))) : as_seen(t, g));
 }
 
 Tensor Tensor::grad() const {

@@ -1,5 +1,6 @@
 #include "ir/provenance.h"
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -73,17 +74,38 @@ CallScope::~CallScope() {
   open_call.id = 0;
 }
 
-ModuleScope::ModuleScope(const char* module) : before_(open_call.module) {
-  open_call.module = module;
+namespace {
+
+// "Encoder.Linear", one text for each pair of modules that call each other, kept for ever.
+const char* module_path(const char* outer, const char* inner) {
+  if (!*outer) return inner;
+  static auto* mutex = new std::mutex;
+  static auto* paths = new std::map<std::pair<const char*, const char*>, std::string>;
+  std::lock_guard lock(*mutex);
+  std::string& path = (*paths)[{outer, inner}];
+  if (path.empty()) path = text(outer, ".", inner);
+  return path.c_str();
 }
-ModuleScope::~ModuleScope() { open_call.module = before_; }
+
+}  // namespace
+
+// The call's id is asked for anew: nodes inside belong to another module.
+ModuleScope::ModuleScope(const char* module) : before_(open_call.module) {
+  open_call.module = module_path(before_, module);
+  open_call.id = 0;
+}
+ModuleScope::~ModuleScope() {
+  open_call.module = before_;
+  open_call.id = 0;
+}
 
 ProvenanceScope::ProvenanceScope(uint32_t id) : before_(open_call.id) { open_call.id = id; }
 ProvenanceScope::~ProvenanceScope() { open_call.id = before_; }
 
 uint32_t current_provenance() {
   if (open_call.id || !open_call.file) return open_call.id;
-  // File, method and module names are literals: their addresses identify them within a process.
+  // File and method names are literals, module paths are kept: their addresses identify them within
+  // a process.
   uint64_t key = mix(mix(reinterpret_cast<uintptr_t>(open_call.file), open_call.line),
                      mix(reinterpret_cast<uintptr_t>(open_call.method),
                          reinterpret_cast<uintptr_t>(open_call.module)));

@@ -1,5 +1,6 @@
 // Linear, convolutions, embedding, dropout. Initial values as PyTorch's reset_parameters.
 #include <cmath>
+#include <string_view>
 
 #include "nn/module_call.h"
 
@@ -38,6 +39,25 @@ void expect_groups(int64_t in, int64_t out, int64_t groups) {
          " channels cannot be divided into ", groups, " groups");
 }
 
+ConvOptions without_padding(ConvOptions o) {
+  o.padding = 0, o.same = false;
+  return o;
+}
+
+// What a convolution pads, as pairs from the last axis on.
+Ints amounts_around(const Tensor& weight, const ConvOptions& o, int rank) {
+  auto of = [](const Ints& list, int axis) {
+    return list.list[list.list.size() == 1 ? 0 : static_cast<size_t>(axis)];
+  };
+  Ints out;
+  for (int axis = rank; axis-- > 0;) {
+    const int64_t reach = of(o.dilation, axis) * (weight.size(axis + 2) - 1);
+    const int64_t before = o.same ? reach / 2 : of(o.padding, axis);
+    out.list.insert(out.list.end(), {before, o.same ? reach - before : before});
+  }
+  return out;
+}
+
 }  // namespace
 
 Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const Options& o,
@@ -65,9 +85,12 @@ Conv<Rank>::Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel,
 template <int Rank>
 Tensor Conv<Rank>::operator()(const Tensor& x, Loc where) const {
   ModuleCall call("Conv", where);
-  if constexpr (Rank == 1) return x.conv1d(weight, bias, options);
-  if constexpr (Rank == 2) return x.conv2d(weight, bias, options);
-  if constexpr (Rank == 3) return x.conv3d(weight, bias, options);
+  const bool as_values = std::string_view(padding_mode) != "zeros";
+  const ConvOptions o = as_values ? without_padding(options) : options;
+  const Tensor in = as_values ? x.pad(amounts_around(weight, options, Rank), padding_mode) : x;
+  if constexpr (Rank == 1) return in.conv1d(weight, bias, o);
+  if constexpr (Rank == 2) return in.conv2d(weight, bias, o);
+  if constexpr (Rank == 3) return in.conv3d(weight, bias, o);
 }
 template struct Conv<1>;
 template struct Conv<2>;

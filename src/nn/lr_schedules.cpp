@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/number.h"
+#include "base/utf8.h"
 #include "tensor/impl.h"
 
 namespace mote::optim {
@@ -36,6 +38,22 @@ double sequence(const Schedule& s, int64_t step) {
   for (; i < s.numbers.size() && static_cast<double>(step) >= s.numbers[i]; ++i)
     begin = s.numbers[i];
   return s.parts[i](step - static_cast<int64_t>(begin));
+}
+
+// numbers: lr, eta_min, steps of the first cosine, times.
+double warm_restarts(const Schedule& s, int64_t step) {
+  auto length = static_cast<int64_t>(s.numbers[2]);
+  const auto times = static_cast<int64_t>(s.numbers[3]);
+  if (times == 1) step %= length;
+  for (; step >= length; length *= times) step -= length;
+  return cosine_between(s.numbers[0], s.numbers[1],
+                        static_cast<double>(step) / static_cast<double>(length));
+}
+
+double chain(const Schedule& s, int64_t step) {
+  double rate = s.numbers[0];
+  for (const Schedule& part : s.parts) rate *= part(step) / s.numbers[0];
+  return rate;
 }
 
 void expect_steps(int64_t steps) { expect(steps > 0, "needs at least one step, got ", steps); }
@@ -128,6 +146,83 @@ Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& 
          parts.size(), " parts and ", milestones.size(), " milestones");
   expect_ascending(milestones);
   return {sequence, {milestones.begin(), milestones.end()}, std::move(parts)};
+}
+
+Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times, double eta_min,
+                                        Loc where) {
+  OuterCall call("cosine_annealing_warm_restarts", where);
+  expect_steps(steps);
+  expect(times > 0, "needs times >= 1, got ", times);
+  const auto length = static_cast<double>(steps);
+  return {warm_restarts, {lr, eta_min, length, static_cast<double>(times)}, {}};
+}
+
+Schedule polynomial_lr(double lr, int64_t steps, double power, Loc where) {
+  OuterCall call("polynomial_lr", where);
+  expect_steps(steps);
+  auto formula = [](const Schedule& s, int64_t step) {
+    return s.numbers[0] *
+           std::pow(1 - std::min(1.0, static_cast<double>(step) / s.numbers[1]), s.numbers[2]);
+  };
+  return {
+      formula, {lr,     static_cast<double>(steps), power},
+       {     }
+  };
+}
+
+Schedule lambda_lr(double lr, double (*factor)(int64_t step)) {
+  auto formula = [](const Schedule& s, int64_t step) { return s.numbers[0] * s.factor(step); };
+  return {formula, {lr}, {}, factor};
+}
+
+Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc where) {
+  OuterCall call("chained_lr", where);
+  expect(lr > 0, "needs a rate > 0, got ", lr);
+  return {chain, {lr}, std::move(parts)};
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(double lr, const PlateauOptions& o, Loc where)
+    : options_(o), lr_(lr), best_(o.larger_is_better ? -HUGE_VAL : HUGE_VAL) {
+  OuterCall call("ReduceLROnPlateau", where);
+  expect(o.factor > 0 && o.factor < 1, "needs a factor between 0 and 1, got ", o.factor);
+}
+
+double ReduceLROnPlateau::step(double metric) {
+  const double sign = options_.larger_is_better ? -1 : 1;
+  const double margin =
+      options_.absolute ? options_.threshold : options_.threshold * std::abs(best_);
+  const bool first = std::isinf(best_);
+  const bool better = sign * metric < sign * best_ - (first ? 0 : margin);
+  if (better) best_ = metric;
+  bad_ = better ? 0 : bad_ + 1;
+  if (cooling_ > 0) --cooling_, bad_ = 0;
+  if (bad_ <= options_.patience) return lr_;
+  const double lower = std::max(lr_ * options_.factor, options_.min_lr);
+  if (lr_ - lower > options_.eps) lr_ = lower;
+  cooling_ = options_.cooldown, bad_ = 0;
+  return lr_;
+}
+
+std::vector<std::pair<std::string, std::string>> ReduceLROnPlateau::state() const {
+  return {
+      {"lr",      shortest_text(lr_)      },
+      {"best",    shortest_text(best_)    },
+      {"bad",     std::to_string(bad_)    },
+      {"cooling", std::to_string(cooling_)}
+  };
+}
+
+void ReduceLROnPlateau::restore(const std::vector<std::pair<std::string, std::string>>& saved,
+                                Loc where) {
+  OuterCall call("restore", where);
+  for (const auto& [key, value] : saved) {
+    const bool read = key == "lr"        ? read_number(value, lr_)
+                      : key == "best"    ? read_number(value, best_)
+                      : key == "bad"     ? read_number(value, bad_)
+                      : key == "cooling" ? read_number(value, cooling_)
+                                         : true;
+    expect(read, "'", key, "' must be a number, got '", printable(value), "'");
+  }
 }
 
 }  // namespace mote::optim

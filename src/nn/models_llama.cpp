@@ -48,6 +48,7 @@ LlamaBlock::Attention::Projected LlamaBlock::Attention::project(const Tensor& x)
 }
 
 Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& table) const {
+  ModuleScope module("Attention");
   Projected p = project(x);
   Tensor q = table.rotate(p.q, 0), k = table.rotate(p.k, 0), v = p.v;
   Tensor mixed = q.transpose(1, 2).scaled_dot_product_attention(
@@ -57,6 +58,7 @@ Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& tab
 
 Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& table, KvCache& cache,
                                          const Size& position) const {
+  ModuleScope module("Attention");
   int64_t length = x.size(1);
   Projected p = project(x);
   Tensor q = table.rotate(p.q, position);
@@ -77,6 +79,7 @@ Tensor LlamaBlock::Attention::operator()(const Tensor& x, const RotaryTable& tab
 }
 
 Tensor LlamaBlock::FeedForward::operator()(const Tensor& x) const {
+  ModuleScope module("FeedForward");
   return w2(w1(x).silu() * w3(x));
 }
 
@@ -104,7 +107,8 @@ Llama::Llama(const LlamaConfig& c) : config(c) {
   rotary = RotaryTable(c.context, head, c.rope_theta, o);
 }
 
-Tensor Llama::operator()(const Tensor& tokens) const {
+Tensor Llama::operator()(const Tensor& tokens, Loc where) const {
+  nn::ModuleCall call("Llama", where);
   Tensor x = tok_embeddings(tokens);
   for (const LlamaBlock& l : layers) {
     x = x + l.attention(l.attention_norm(x), rotary);
@@ -113,8 +117,9 @@ Tensor Llama::operator()(const Tensor& tokens) const {
   return output(norm(x));
 }
 
-Tensor Llama::decode(const Tensor& tokens, std::vector<KvCache>& cache,
-                     const Size& position) const {
+Tensor Llama::decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
+                     Loc where) const {
+  nn::ModuleCall call("Llama", where);
   Tensor x = tok_embeddings(tokens);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LlamaBlock& l = layers[i];

@@ -51,7 +51,8 @@ Tensor BertLayer::Output::operator()(const Tensor& x, const Tensor& residual) co
   return LayerNorm(dropout(dense(x)) + residual);
 }
 
-Tensor BertLayer::operator()(const Tensor& x, const Tensor& mask) const {
+Tensor BertLayer::operator()(const Tensor& x, const Tensor& mask, Loc where) const {
+  nn::ModuleCall call("BertLayer", where);
   Tensor q = split_heads(attention.self.query(x), heads);
   Tensor k = split_heads(attention.self.key(x), heads);
   Tensor v = split_heads(attention.self.value(x), heads);
@@ -75,7 +76,8 @@ Bert::Bert(const BertConfig& c) {
   cls.seq_relationship = linear(c.features, 2, true, o);
 }
 
-Tensor Bert::encode(const Batch& batch) const {
+Tensor Bert::encode(const Batch& batch, Loc where) const {
+  nn::ModuleCall call("Bert", where);
   const Embeddings& e = bert.embeddings;
   Tensor positions = e.position_embeddings.weight.narrow(0, 0, batch.input_ids.size(1));
   Tensor x = e.word_embeddings(batch.input_ids) + positions +
@@ -86,8 +88,9 @@ Tensor Bert::encode(const Batch& batch) const {
   return x;
 }
 
-Tensor Bert::loss(const Batch& batch) const {
-  Tensor x = encode(batch);
+Tensor Bert::loss(const Batch& batch, Loc where) const {
+  Tensor x = encode(batch, where);
+  nn::ModuleCall call("Bert", where);
   Tensor at = batch.masked_positions.unsqueeze(-1);
   Tensor masked = x.take_along_dim(at.expand({-1, -1, x.size(2)}), 1);
   const Transform& t = cls.predictions.transform;
@@ -99,6 +102,7 @@ Tensor Bert::loss(const Batch& batch) const {
 }
 
 Tensor GptBlock::Attention::operator()(const Tensor& x) const {
+  ModuleScope module("Attention");
   std::vector<Tensor> qkv = c_attn(x).chunk(3, -1);
   Tensor mixed = split_heads(qkv[0], heads).scaled_dot_product_attention(
       split_heads(qkv[1], heads), split_heads(qkv[2], heads),
@@ -107,10 +111,12 @@ Tensor GptBlock::Attention::operator()(const Tensor& x) const {
 }
 
 Tensor GptBlock::Mlp::operator()(const Tensor& x) const {
+  ModuleScope module("Mlp");
   return dropout(c_proj(c_fc(x).gelu()));
 }
 
 Tensor GptBlock::operator()(const Tensor& x) const {
+  ModuleScope module("GptBlock");
   Tensor y = x + attn(ln_1(x));
   return y + mlp(ln_2(y));
 }
@@ -137,7 +143,8 @@ Gpt::Gpt(const GptConfig& c) {
   lm_head.weight = transformer.wte.weight;
 }
 
-Tensor Gpt::operator()(const Tensor& tokens) const {
+Tensor Gpt::operator()(const Tensor& tokens, Loc where) const {
+  nn::ModuleCall call("Gpt", where);
   Tensor positions = transformer.wpe.weight.narrow(0, 0, tokens.size(1));
   Tensor x = transformer.drop(transformer.wte(tokens) + positions);
   for (const GptBlock& block : transformer.h) x = block(x);

@@ -30,10 +30,12 @@ UNet::UNet(const UNetConfig& c) {
 }
 
 Tensor UNet::Block::operator()(const Tensor& x) const {
+  ModuleScope module("Block");
   return norm2(conv2(norm1(conv1(x)).silu())).silu();
 }
 
-Tensor UNet::operator()(const Tensor& images) const {
+Tensor UNet::operator()(const Tensor& images, Loc where) const {
+  nn::ModuleCall call("UNet", where);
   expect(images.dim() == 4, "U-Net wants (batch, channels, height, width), got ", images);
   int64_t step = int64_t{1} << up.size();
   expect(images.size(2) % step == 0 && images.size(3) % step == 0, "U-Net of ", down.size(),

@@ -14,7 +14,8 @@ MnistNet::MnistNet(const Options& o)
       bn2(64, o),
       fc(576, 10, true, o) {}
 
-Tensor MnistNet::operator()(const Tensor& images) const {
+Tensor MnistNet::operator()(const Tensor& images, Loc where) const {
+  nn::ModuleCall call("MnistNet", where);
   Tensor x = conv2(conv1(images).relu()).relu();
   x = bn1(x).max_pool2d(2);
   x = conv4(conv3(x).relu()).relu();
@@ -69,13 +70,15 @@ ResNet make_resnet(const std::vector<int64_t>& depths, bool bottleneck, int64_t 
 }  // namespace
 
 Tensor ResNet::Block::operator()(const Tensor& x) const {
+  ModuleScope module("Block");
   Tensor y = bn2(conv2(bn1(conv1(x)).relu()));
   if (conv3.weight.defined()) y = bn3(conv3(y.relu()));
   Tensor skip = downsample ? get<1>(*downsample)(get<0>(*downsample)(x)) : x;
   return (y + skip).relu();
 }
 
-Tensor ResNet::operator()(const Tensor& images) const {
+Tensor ResNet::operator()(const Tensor& images, Loc where) const {
+  nn::ModuleCall call("ResNet", where);
   Tensor x = bn1(conv1(images)).relu().max_pool2d(3, {.stride = 2, .padding = 1});
   for (const auto* stage : {&layer1, &layer2, &layer3, &layer4})
     for (const Block& block : *stage) x = block(x);

@@ -86,12 +86,125 @@ TEST_CASE("nn: a state dict loads into another module") {
   load_state_dict(b, state_dict(a));
   CHECK(b.weight.to_vector<float>() == a.weight.to_vector<float>());
   CHECK(b.weight.requires_grad());
-  CHECK_THROWS_WITH_AS(load_state_dict(b, {{"weight", a.weight}}),
-                       doctest::Contains("no tensor is given for bias"), Error);
+  CHECK_THROWS_WITH_AS(load_state_dict(b,
+                                       {
+                                           {"weight", a.weight}
+  }),
+                       doctest::Contains("1 tensor is missing: bias"), Error);
   auto more = state_dict(a);
   more.push_back({"extra", a.bias});
-  CHECK_THROWS_WITH_AS(load_state_dict(b, more), doctest::Contains("no tensor named extra"), Error);
-  load_state_dict(b, more, false);
+  CHECK_THROWS_WITH_AS(load_state_dict(b, more),
+                       doctest::Contains("1 tensor is not expected: extra"), Error);
+  LoadReport report = load_state_dict(b, more, false);
+  CHECK(report.unexpected == std::vector<std::string>{"extra"});
+}
+
+TEST_CASE("nn: loading says all that does not fit, and how names differ") {
+  Inner m{zeros({2}), zeros({3})};
+  const std::vector<float> before = m.a.to_vector<float>();
+  std::vector<NamedTensor> given = {
+      {"a", ones({2})},
+      {"b", ones({4})},
+      {"c", ones({1})}
+  };
+  std::string what = error_of([&] { load_state_dict(m, given); });
+  CHECK(what.find("1 tensor is not expected: c\n  1 tensor has another shape: b (3), given (4)") !=
+        what.npos);
+  CHECK(m.a.to_vector<float>() == before);
+  LoadReport report = load_state_dict(m, given, false);
+  CHECK(report.missing.empty());
+  CHECK(report.unexpected == std::vector<std::string>{"c"});
+  CHECK(report.misshapen == std::vector<std::string>{"b (3), given (4)"});
+  CHECK(m.a.to_vector<float>() == std::vector<float>{1, 1});
+  given = with_prefix(
+      {
+          {"a", ones({2})},
+          {"b", ones({3})}
+  },
+      "transformer.");
+  what = error_of([&] { load_state_dict(m, given); });
+  CHECK(what.find("2 tensors are missing: a, b") != what.npos);
+  CHECK(what.find("a is missing; did you mean transformer.a? 2 of the names fit once the prefix "
+                  "transformer. is taken away: without_prefix(tensors, \"transformer.\")") !=
+        what.npos);
+  load_state_dict(m, without_prefix(given, "transformer."));
+  CHECK(m.b.to_vector<float>() == std::vector<float>{1, 1, 1});
+  Outer o{{m}, {}, {}, {}, {}, {}, {}};
+  what = error_of([&] { load_state_dict(o, state_dict(m)); });
+  CHECK(what.find("the prefix list.0. is added: with_prefix(tensors, \"list.0.\")") != what.npos);
+  what = error_of([&] {
+    load_state_dict(m, {
+                           {"a",  m.a},
+                           {"bb", m.b}
+    });
+  });
+  CHECK(what.find("b is missing; did you mean bb?") != what.npos);
+}
+
+namespace {
+
+struct Forgetful {
+  nn::Linear used, forgotten;
+  MOTE_FIELDS(used)
+  Forgetful() : used(2, 2), forgotten(2, 3) {}
+};
+struct ForgetfulList {
+  nn::Linear used;
+  std::vector<nn::Linear> blocks;
+  MOTE_FIELDS(used)
+  ForgetfulList() : used(2, 2) { blocks.emplace_back(2, 4); }
+};
+struct Around {
+  std::vector<Forgetful> parts;
+  MOTE_FIELDS(parts)
+};
+struct Tied {
+  nn::Embedding wte;
+  nn::Linear head;
+  Tensor alias;  // of what is named elsewhere
+  double number = 3;
+  MOTE_FIELDS(wte, head)
+  Tied() : wte(4, 2), head(2, 4) { alias = head.weight = wte.weight; }
+};
+
+}  // namespace
+
+TEST_CASE("nn: a parameter that MOTE_FIELDS does not name is found") {
+  Forgetful one;
+  std::string what = error_of([&] { parameters(one); });
+  CHECK(what.find("Forgetful holds a parameter of shape (3, 2) that its MOTE_FIELDS(...) line does "
+                  "not name") != what.npos);
+  ForgetfulList list;
+  what = error_of([&] { parameters(list); });
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(what.find("ForgetfulList holds a list with a parameter of shape (4, 2)") != what.npos);
+#endif
+  Around around;
+  around.parts.resize(1);
+  what = error_of([&] { parameters(around); });
+  CHECK(what.find("Forgetful (parts.0) holds a parameter of shape (3, 2)") != what.npos);
+  Tied tied;
+  CHECK(parameters(tied).size() == 2);
+}
+
+TEST_CASE("nn: a module is cast and moved, and every handle sees it") {
+  manual_seed(1);
+  nn::BatchNorm norm(2);
+  nn::Linear a(2, 2), b;
+  b = a;
+  const std::vector<float> before = a.weight.to_vector<float>();
+  to(a, DType::f64);
+  CHECK(b.weight.dtype() == DType::f64);
+  CHECK(is_parameter(b.weight));
+  CHECK(a.weight.to_vector<float>() == before);
+  a(ones({1, 2}, DType::f64)).sum().backward();
+  CHECK(b.weight.grad().dtype() == DType::f64);
+  to(to(a, DType::f32), "INTERP");
+  CHECK(b.bias.device() == "INTERP");
+  CHECK(b.weight.to_vector<float>() == before);
+  to(norm, DType::bf16);
+  CHECK(norm.running_var.dtype() == DType::bf16);
+  CHECK(norm.num_batches_tracked.dtype() == DType::i64);
 }
 
 TEST_CASE("nn: recurrent cells step as their formulas say") {

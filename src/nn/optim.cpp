@@ -1,4 +1,4 @@
-#include <mote/optim.h>
+#include <mote/optimizers.h>
 
 #include <cmath>
 #include <utility>
@@ -37,7 +37,9 @@ std::vector<Tensor>& State::operator[](std::string_view name) {
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping& keeping,
                      Loc where)
-    : params(std::move(parameters)), master_weights_(keeping.master_weights) {
+    : params(std::move(parameters)),
+      master_weights_(keeping.master_weights),
+      maximize_(keeping.maximize) {
   OuterCall call("optim", where);
   nn::expect_at_least_0(learning_rate, "learning rate");
   expect(!params.empty(), "needs at least one parameter");
@@ -77,10 +79,11 @@ Tensor Optimizer::current(size_t i) {
   return master.where(master.to(p.dtype()).eq(p), p.to(master.dtype()));
 }
 
-void Optimizer::add_state(const std::string& name) {
+void Optimizer::add_state(const std::string& name, double start) {
   std::vector<Tensor>& list = state[name];
   for (size_t i = 0; i < params.size(); ++i) {
-    list.push_back(nn::full_buffer(params[i].sizes(), 0, {kept(i).dtype(), params[i].device()}));
+    list.push_back(
+        nn::full_buffer(params[i].sizes(), start, {kept(i).dtype(), params[i].device()}));
     give_storage(list.back());
   }
   realize(list);
@@ -98,7 +101,7 @@ std::vector<Tensor> Optimizer::step_if(const Tensor& applies, Loc where) {
   for (size_t i = 0; i < params.size(); ++i) {
     if (!ready_[i].defined()) continue;
     Tensor& target = kept(i);
-    Tensor next = update(i, current(i), ready_[i]);
+    Tensor next = update(i, current(i), maximize_ ? -ready_[i] : ready_[i]);
     put(target, next);
     if (target.impl() != params[i].impl()) put(params[i], next);
   }
@@ -175,17 +178,28 @@ void Optimizer::clip_grad_value(double limit, Loc where) {
 }
 
 Tensor Optimizer::clip_grad_norm(double max_norm, double norm_type, Loc where) {
+  return optim::clip_grad_norm({this}, max_norm, norm_type, where);
+}
+
+Tensor clip_grad_norm(const std::vector<Optimizer*>& all, double max_norm, double norm_type,
+                      Loc where) {
   OuterCall call("clip_grad_norm", where);
-  prepare();
+  expect(!all.empty(), "needs at least one optimizer");
+  std::vector<Tensor> gradients;
+  for (Optimizer* o : all) {
+    o->prepare();
+    gradients.insert(gradients.end(), o->ready_.begin(), o->ready_.end());
+  }
   bool largest = std::isinf(norm_type);
   auto of = [&](const Tensor& g) {
     Tensor norm = g.to(accumulator(g.dtype())).norm(norm_type);
     return largest ? norm : norm.pow(norm_type);
   };
   auto join = [&](const Tensor& a, const Tensor& b) { return largest ? a.maximum(b) : a + b; };
-  Tensor total = combined(ready_, of, join);
+  Tensor total = combined(gradients, of, join);
   if (!largest) total = total.pow(1 / norm_type);
-  scale_gradients((max_norm / (total + 1e-6)).clamp_max(1.0));
+  const Tensor factor = (max_norm / (total + 1e-6)).clamp_max(1.0);
+  for (Optimizer* o : all) o->scale_gradients(factor);
   return total;
 }
 

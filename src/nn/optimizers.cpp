@@ -8,7 +8,8 @@
 namespace mote::optim {
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& o, Loc where)
-    : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
+    : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights, o.maximize}, where),
+      options_(o) {
   OuterCall call("SGD", where);
   nn::expect_at_least_0(o.momentum, "momentum");
   nn::expect_at_least_0(o.weight_decay, "weight decay");
@@ -34,7 +35,8 @@ Tensor SGD::update(size_t i, const Tensor& p, const Tensor& gradient) {
 }
 
 Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& o, Loc where)
-    : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights}, where), options_(o) {
+    : Optimizer(std::move(parameters), o.lr, {o.flat, o.master_weights, o.maximize}, where),
+      options_(o) {
   OuterCall call("Adam", where);
   nn::expect_below_1(o.beta1, "beta1");
   nn::expect_below_1(o.beta2, "beta2");
@@ -42,6 +44,7 @@ Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& o, Loc where)
   nn::expect_at_least_0(o.weight_decay, "weight decay");
   add_state("exp_avg");
   add_state("exp_avg_sq");
+  if (o.amsgrad) add_state("max_exp_avg_sq");
   count_steps();
 }
 
@@ -59,6 +62,11 @@ Tensor Adam::direction(size_t i, const Tensor& g) {
   Tensor v = square * options_.beta2 + g * g * (1 - options_.beta2);
   put(mean, m);
   put(square, v);
+  if (options_.amsgrad) {
+    Tensor& largest = state["max_exp_avg_sq"][i];
+    v = largest.maximum(v);
+    put(largest, v);
+  }
   return m * mean_scale_ / (v.sqrt() * root_scale_ + options_.eps);
 }
 
@@ -69,7 +77,9 @@ Tensor Adam::update(size_t i, const Tensor& p, const Tensor& g) {
 
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& o, Loc where)
     : Adam(std::move(parameters),
-           {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, o.flat, o.master_weights}, where) {}
+           {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, o.flat, o.master_weights, o.amsgrad,
+            o.maximize},
+           where) {}
 
 Tensor AdamW::update(size_t i, const Tensor& p, const Tensor& g) {
   return p * (1 - lr * options_.weight_decay) - direction(i, g) * lr;

@@ -45,6 +45,7 @@ class MemoryPool {
   int64_t byte_limit() const { return locked(byte_limit_); }
   void set_byte_limit(int64_t bytes);
   int64_t live_bytes() const { return locked(live_bytes_); }  // as they were asked for
+  int64_t most_used_bytes() const { return locked(most_used_); }
   int64_t kept_bytes() const { return locked(kept_bytes_); }
   int64_t allocations() const { return locked(allocations_); }  // how often the system was asked
 

@@ -4,6 +4,7 @@
 #include <mote/tensor.h>
 
 #include <atomic>
+#include <map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -29,9 +30,12 @@ void note_pending(TensorImpl& impl);
 // Those that still live, oldest first. They are forgotten.
 std::vector<Tensor> take_pending();
 
+// The marked leaves there are, and their shapes, which are interned.
+std::map<const TensorImpl*, const Shape*> live_leaves();
+
 // A view that looked at `shown`, which was a tensor of its own for a while, looks through it at
-// what that is a view of: `chain` over `base`, with these strides. Where its elements are not evenly
-// spaced there, it becomes a copy.
+// what that is a view of: `chain` over `base`, with these strides. Where its elements are not
+// evenly spaced there, it becomes a copy.
 void look_through(TensorImpl& view, const Tensor& base, const Ref& chain,
                   const std::vector<int64_t>& strides);
 

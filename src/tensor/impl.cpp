@@ -1,5 +1,7 @@
 #include "tensor/impl.h"
 
+#include <mote/no_grad.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -255,6 +257,12 @@ std::mutex& owner_mutex() {
   return *mutex;
 }
 
+// Call with owner_mutex() held. Never destroyed: tensors may outlive everything.
+std::map<const TensorImpl*, const Shape*>& leaves() {
+  static auto* all = new std::map<const TensorImpl*, const Shape*>;
+  return *all;
+}
+
 // A handle on a tensor that another thread may be about to destroy. Call with owner_mutex() held.
 Tensor handle_of(TensorImpl& impl) {
   uint32_t count = impl.refs.load(std::memory_order_relaxed);
@@ -279,9 +287,32 @@ TensorImpl* new_impl() {
   return impl;
 }
 
+thread_local bool without_history = false;
+
+// Whether n may depend on a marked leaf; after so many nodes: it may. Inside a scope without
+// history the walk meets a Detach soon.
+bool may_have_history(UOp n, int& nodes_left) {
+  if (UOp held = tensor_graph::realized_in(n)) n = held;
+  if (n->is(Op::Detach) || is_const(n) || !(is_float(n->dtype) || has(n->op, Effect))) return false;
+  if (n->is(Op::Buffer)) return n->arg.storage->requires_grad || n->arg.storage->from_graph;
+  if (--nodes_left < 0) return true;
+  for (uint32_t i = 0; i < n->nsrc; ++i)
+    if (may_have_history(n->src(i), nodes_left)) return true;
+  return false;
+}
+
+bool must_detach(UOp n) {
+  int nodes = 32;
+  return without_history && is_float(n->dtype) && may_have_history(n, nodes);
+}
+
 const Tensor& root_of(const Tensor& t) { return t.impl()->base.defined() ? t.impl()->base : t; }
 
 }  // namespace
+
+NoGradScope::NoGradScope(bool on) : before_(std::exchange(without_history, on)) {}
+NoGradScope::~NoGradScope() { without_history = before_; }
+bool is_grad_enabled() { return !without_history; }
 
 PendingList::~PendingList() {
   std::lock_guard lock(owner_mutex());
@@ -332,6 +363,10 @@ Tensor& Tensor::operator=(Tensor&& o) & noexcept {
 TensorImpl::~TensorImpl() {
   if (handle_listener) handle_listener->gone(*this);
   if (storage) set_own(*this, false);
+  if (marked) {
+    std::lock_guard lock(owner_mutex());
+    leaves().erase(this);
+  }
   if (pending) {
     std::lock_guard lock(owner_mutex());
     unlink(*this);
@@ -370,6 +405,11 @@ void set_own(TensorImpl& impl, bool own) {
   impl.storage = storage;
 }
 
+std::map<const TensorImpl*, const Shape*> live_leaves() {
+  std::lock_guard lock(owner_mutex());
+  return leaves();
+}
+
 void mark_leaf(const Tensor& t, bool marked) {
   TensorImpl& impl = *t.impl();
   if (marked == impl.marked) return;
@@ -381,6 +421,11 @@ void mark_leaf(const Tensor& t, bool marked) {
   impl.grad = {};
   impl.storage->requires_grad = marked;
   impl.marked = marked;
+  std::lock_guard lock(owner_mutex());
+  if (marked)
+    leaves()[&impl] = &shape_of(t);
+  else
+    leaves().erase(&impl);
 }
 
 Tensor owner_of(Storage& storage) {
@@ -410,6 +455,7 @@ const Shape& shape_of(const Tensor& t) {
 }
 
 Tensor make_value(Ref node, uint8_t device) {
+  if (must_detach(node)) node = prim::detach(node);
   auto* impl = new_impl();
   impl->dtype = node->dtype;
   impl->device = device;
@@ -425,6 +471,7 @@ Tensor make_stored(const Ref& buffer, std::span<const Dim> shape) {
 
 Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   if (Call::gives_values()) return make_value(std::move(chain), of);
+  if (without_history && must_detach(node_of(root_of(of)))) chain = prim::detach(chain);
   if (chain == chain_of(of)) return of;
   if (is_long(chain) && is_numeric(chain)) chain = by_strides(chain, strides);
   auto* impl = new_impl();
@@ -513,7 +560,8 @@ void write(const Tensor& t, const Ref& x) {
   give_storage(root, !whole);
   Ref memory = node_of(impl);
   Ref target = view ? chain_over(root, t.impl()->chain, memory, true) : memory;
-  impl.value = fit(prim::assign(target, expand_to(x, shape.dims)), memory->shape->dims);
+  const Ref value = must_detach(x) ? prim::detach(x) : x;
+  impl.value = fit(prim::assign(target, expand_to(value, shape.dims)), memory->shape->dims);
   note_pending(impl);
 }
 

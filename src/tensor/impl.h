@@ -35,6 +35,7 @@ struct TensorImpl {
   std::vector<int64_t> strides;  // of a view with numeric shape: where PyTorch's elements would lie
   bool marked = false;           // a leaf of backward; it has storage
   Tensor grad;                   // of a marked leaf: what backward has added so far
+  Ref hooks;  // of a marked leaf: what its gradient passes first (grad/custom.cpp)
   // Where it stands in a thread's list of tensors that may be pending (tensor/handles.h).
   std::atomic<struct PendingList*> pending{nullptr};
   TensorImpl *pending_before = nullptr, *pending_after = nullptr;

@@ -1,0 +1,141 @@
+// Checkpoints: all that a training run consists of, in one safetensors file. A run that is resumed
+// from one ends bit for bit where it would have ended without the stop (docs/checkpoint.md).
+//
+//   int64_t step = 0;
+//   auto state = [&]() -> CheckpointParts {
+//     return {{"model", net}, {"optimizer", opt}, {"order", order}, {"step", step}};
+//   };
+//   if (resumes) load_checkpoint("run.safetensors", state());
+//   for (; step < steps; ) {
+//     ...
+//     if (++step % 100 == 0) save_checkpoint("run.safetensors", state());
+//   }
+//
+// A part is a name and a variable of one of these kinds, read when it is saved and written in place
+// when it is loaded:
+//   * whatever holds tensors (fields.h): modules, optimizers, averages, scalers
+//   * a number, a bool, a string; pairs of names and strings (Metadata)
+//   * a std::vector of float, double or int64_t
+//   * what has state() and restore(): data::Order, data::Loader, optim::ReduceLROnPlateau
+// The state of the random numbers is always saved.
+#pragma once
+#include <mote/io.h>
+
+namespace mote {
+
+// How values become text and back. An error that names the value where the text is none of its
+// kind.
+namespace checkpoint_text {
+std::string of(int64_t value);
+std::string of(double value);
+inline std::string of(const std::string& value) { return value; }
+void read(const std::string& text, const std::string& name, int64_t& value, int64_t lo, int64_t hi);
+void read(const std::string& text, const std::string& name, double& value);
+inline void read(const std::string& text, const std::string&, std::string& value) { value = text; }
+Tensor list(const float* values, size_t count);
+Tensor list(const double* values, size_t count);
+Tensor list(const int64_t* values, size_t count);
+}  // namespace checkpoint_text
+
+template <class T>
+concept KeepsState = requires(T& t, const Metadata& m) {
+  t.restore(m);
+  Metadata(t.state());
+};
+template <class T>
+concept ListOfNumbers = std::is_same_v<T, std::vector<float>> ||
+    std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int64_t>>;
+
+class CheckpointPart {
+ public:
+  template <class T>
+  CheckpointPart(std::string part_name, T& value) : name(std::move(part_name)), object(&value) {
+    namespace text = checkpoint_text;
+    if constexpr (std::is_same_v<T, Metadata>) {
+      values = [](const void* v) { return *static_cast<const Metadata*>(v); };
+      restore = [](void* v, const Metadata& m, const std::string&) {
+        *static_cast<Metadata*>(v) = m;
+      };
+    } else if constexpr (KeepsState<T>) {
+      values = [](const void* v) -> Metadata { return static_cast<const T*>(v)->state(); };
+      restore = [](void* v, const Metadata& m, const std::string&) {
+        static_cast<T*>(v)->restore(m);
+      };
+    } else if constexpr (std::is_integral_v<T>) {
+      values = [](const void* v) -> Metadata {
+        return {
+            {"", text::of(static_cast<int64_t>(*static_cast<const T*>(v)))}
+        };
+      };
+      restore = [](void* v, const Metadata& m, const std::string& part) {
+        constexpr bool wide = sizeof(T) == 8;
+        int64_t n = 0;
+        text::read(m[0].second, part, n, wide ? INT64_MIN : static_cast<int64_t>(least<T>()),
+                   wide ? INT64_MAX : static_cast<int64_t>(most<T>()));
+        *static_cast<T*>(v) = static_cast<T>(n);
+      };
+    } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
+      using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::string>;
+      values = [](const void* v) -> Metadata {
+        return {
+            {"", text::of(static_cast<Wide>(*static_cast<const T*>(v)))}
+        };
+      };
+      restore = [](void* v, const Metadata& m, const std::string& part) {
+        Wide read{};
+        text::read(m[0].second, part, read);
+        *static_cast<T*>(v) = static_cast<T>(read);
+      };
+    } else if constexpr (ListOfNumbers<T>) {
+      list = [](const void* v) {
+        const T& numbers = *static_cast<const T*>(v);
+        return text::list(numbers.data(), numbers.size());
+      };
+      fill = [](void* v, const Tensor& t) {
+        *static_cast<T*>(v) = t.template to_vector<typename T::value_type>();
+      };
+    } else {
+      tensors = named_tensors(value, name);
+    }
+  }
+
+  std::string name;
+  std::vector<NamedTensor> tensors;
+  void* object;
+  // Set for what is no tensors: text by key, "" where there is one alone; or a list of numbers.
+  Metadata (*values)(const void*) = nullptr;
+  void (*restore)(void*, const Metadata&, const std::string& part) = nullptr;
+  Tensor (*list)(const void*) = nullptr;
+  void (*fill)(void*, const Tensor&) = nullptr;
+
+ private:
+  template <class T>
+  static constexpr T most() {
+    if constexpr (std::is_same_v<T, bool>)
+      return true;
+    else if constexpr (std::is_signed_v<T>)
+      return static_cast<T>((uint64_t{1} << (8 * sizeof(T) - 1)) - 1);
+    else
+      return static_cast<T>(~uint64_t{0});
+  }
+  template <class T>
+  static constexpr T least() {
+    return std::is_signed_v<T> ? static_cast<T>(-static_cast<int64_t>(most<T>()) - 1) : T(0);
+  }
+};
+using CheckpointParts = std::vector<CheckpointPart>;
+
+// Atomic and durable: the file holds the last checkpoint or this one, whenever the power goes.
+void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc = Loc::current());
+
+// Everything is checked before anything is changed; one error says all that does not fit. What the
+// file has beside the parts asked for is left alone. random: the random numbers go on where the
+// file was saved.
+void load_checkpoint(const std::string& path, const CheckpointParts& parts, bool random = true,
+                     Loc = Loc::current());
+
+// The values in a checkpoint that are no tensors, by name ("step"; "order.epoch"): what it takes to
+// make the objects that the rest is loaded into.
+Metadata checkpoint_values(const std::string& path, Loc = Loc::current());
+
+}  // namespace mote

@@ -1,0 +1,70 @@
+// Batches made ahead by threads.
+//
+//   data::Loader<data::Images::Batch> batches(
+//       data::Order(train.count(), 64, seed), [&](auto rows) { return train.batch(rows); });
+//   for (int64_t step = 0; step < steps; ++step) {
+//     data::Images::Batch batch = batches.next();
+//
+// Batches come in the order's order for any number of workers. An error of a worker comes out of
+// the next() that would have given its batch; the one after gives the next batch. At most `ahead`
+// batches are made or being made and not yet taken. A loader can be a part of a checkpoint: it
+// continues with the batch after the last one taken.
+#pragma once
+#include <mote/data.h>
+#include <mote/io.h>
+
+#include <functional>
+
+namespace mote::data {
+
+struct LoaderOptions {
+  int workers = 2;  // 0: next() makes the batch itself
+  int64_t ahead = 4;
+};
+
+// The part that does not depend on the batch's type.
+class LoaderBase {
+ public:
+  LoaderBase(const LoaderBase&) = delete;
+  LoaderBase& operator=(const LoaderBase&) = delete;
+  Order::State state() const;  // after the batches taken
+  void restore(const Order::State& state, Loc = Loc::current());
+  void restore(const Metadata& state, Loc = Loc::current());
+  int64_t batches_per_epoch() const;
+
+ protected:
+  using Make = std::function<void*(std::span<const int64_t> rows)>;
+  using Drop = void (*)(void*);
+  LoaderBase(Order order, Make make, Drop drop, const LoaderOptions&, const Loc&);
+  ~LoaderBase();
+  void* take();
+
+ private:
+  struct Core;
+  Core* core_;
+};
+
+template <class Batch>
+class Loader : public LoaderBase {
+ public:
+  template <class F>
+  Loader(Order order, F make, const LoaderOptions& options = {}, Loc where = Loc::current())
+      : LoaderBase(
+            std::move(order),
+            [make = std::move(make)](std::span<const int64_t> rows) -> void* {
+              return new Batch(make(rows));
+            },
+            [](void* batch) { delete static_cast<Batch*>(batch); }, options, where) {}
+  Batch next() {
+    auto* made = static_cast<Batch*>(take());
+    Batch out = std::move(*made);
+    delete made;
+    return out;
+  }
+};
+
+// 0 ... count - 1 in batches, the last one shorter where it must be: for evaluation.
+std::vector<std::vector<int64_t>> batches_in_order(int64_t count, int64_t batch,
+                                                   Loc = Loc::current());
+
+}  // namespace mote::data
