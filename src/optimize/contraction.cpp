@@ -214,6 +214,13 @@ class Contraction {
     return s_.body->nsrc > 1 || s_.body->src(0)->src(0)->src(1) != s_.sum;
   }
 
+  // It stands inside the loop over blocks of the sum.
+  bool is_in_block(UOp axis) const {
+    return std::ranges::any_of(s_.ranges.all, [&](UOp r) {
+      return range_role(r) == Role::Accumulate && range_slot(r) < range_slot(axis);
+    });
+  }
+
   // The result lies along another axis than the lanes, or more is made of it between blocks: it is
   // staged along the lanes, then copied.
   bool stage_sums() {
@@ -222,8 +229,8 @@ class Contraction {
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside =
-          (whole && !reuses_nothing_along(r)) || (windows && stride(result_, r) == 1);
+      const bool inside = (whole && !reuses_nothing_along(r)) || is_in_block(r) ||
+                          (windows && stride(result_, r) == 1);
       (inside ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
@@ -521,14 +528,21 @@ class Contraction {
     };
     for (int& slot : others)
       if (depends(slot)) add(slot);
+    // A panel for a block of the sum is packed once, and used for all that is staged beside it.
+    const UOp panels = s_.range_of(columns_);
+    const bool in_block = panels && is_in_block(panels);
+    if (in_block && pack_right_) add(columns_);
     add(block_);
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
             row_blocks_ < 0 &&
             std::ranges::all_of(loops_outside(), [&](UOp r) { return view_.right.depends_on(r); });
+    lazy_ |= in_block && pack_right_;
     add(row_blocks_);
-    if (right_is_near())
+    if (in_block && pack_right_)
+      add(rows_);
+    else if (right_is_near())
       add(rows_), add(columns_);
     else
       add(columns_), add(rows_);
@@ -558,7 +572,10 @@ class Contraction {
     const std::vector<int> over = listed({lazy_ ? -1 : columns_}, reduces_, {vector_, lane_});
     if (!pack(view_.right, over)) return;
     const int first_reduce = copies + (lazy_ || columns_ < 0 ? 0 : 1);
-    const int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    while (lies_across && last_reduce > first_reduce &&
+           s_.act({Action::Merge, last_reduce - 1, last_reduce}))
+      --last_reduce;
     UOp last = s_.range_of(last_reduce);
     if (lies_across && last && size(last) % view_.tile.lanes == 0)
       s_.split(last_reduce, view_.tile.lanes, Role::Upcast);
@@ -585,11 +602,11 @@ class Contraction {
 
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   Sketch trial = sketch;
-  order_reduces(trial, true);
+  order_reduces(trial, taste.as == Gather::Matrix);
   const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
   if (taste.masks && !is_gated) return false;
   if (!taste.masks && !taste.gather) skip_gates(trial);
-  if (taste.gather && !gather(trial, taste.gather)) return false;
+  if (taste.gather && !gather(trial, taste.gather, taste.as)) return false;
   const std::optional<Product> product = find_product(trial);
   if (!product || !Contraction(trial, *product, taste).run()) return false;
   sketch.take(trial);

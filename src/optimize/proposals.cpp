@@ -118,6 +118,8 @@ class Chooser : Sketch {
 
   static constexpr ContractionTaste kTastes[] = {
       {},
+      {.gather = 1, .as = Gather::Planes},
+      {.gather = 1, .as = Gather::MorePlanes},
       {.gather = 1},
       {.masks = true},
       {.view = 1},
@@ -594,7 +596,7 @@ class Chooser : Sketch {
 };
 
 const Chooser::Proposal Chooser::kProposals[7] = {
-    {"contraction",  7, true,  &Chooser::contraction },
+    {"contraction",  9, true,  &Chooser::contraction },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
