@@ -85,7 +85,7 @@ class Contraction {
 
   void choose_view() {
     std::vector<View> views;
-    uint64_t steering = 0;  // axes that say how far a loop goes
+    uint64_t steering = first_.filled_by | second_.filled_by;  // and axes that say how far loops go
     for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
     for (UOp column : axes_) {
       const bool second = second_.depends_on(column);
@@ -128,6 +128,7 @@ class Contraction {
 
   // The loops that the nest of a stage stands in.
   std::vector<UOp> loops_outside() const {
+    if (s_.sum_stage) return open_ranges(s_.sum_stage);
     for (const Access& a : s_.accesses)
       if (a.store && a.memory->is(Op::Stage)) return open_ranges(a.memory);
     return {};
@@ -381,6 +382,9 @@ class Contraction {
     pack_left_ = packs_left(view_);
     windows_ = packs_windows(view_.left);
     pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
+    packs_in_block_ = pack_right_ && is_in_block(view_.column) &&
+                      (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <=
+                          target_.l2_bytes / 4 * 3;
     // What is staged in the loops outside would be made for each block.
     if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();
@@ -528,19 +532,16 @@ class Contraction {
     };
     for (int& slot : others)
       if (depends(slot)) add(slot);
-    // A panel for a block of the sum is packed once, and used for all that is staged beside it.
-    const UOp panels = s_.range_of(columns_);
-    const bool in_block = panels && is_in_block(panels);
-    if (in_block && pack_right_) add(columns_);
+    if (packs_in_block_) add(columns_);
     add(block_);
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
             row_blocks_ < 0 &&
             std::ranges::all_of(loops_outside(), [&](UOp r) { return view_.right.depends_on(r); });
-    lazy_ |= in_block && pack_right_;
+    lazy_ |= packs_in_block_;
     add(row_blocks_);
-    if (in_block && pack_right_)
+    if (packs_in_block_)
       add(rows_);
     else if (right_is_near())
       add(rows_), add(columns_);
@@ -554,6 +555,9 @@ class Contraction {
     std::ranges::sort(slots);
     for (size_t i = 0; i < nest.size(); ++i) *nest[i] = slots[i];
   }
+  // A panel of the right side is used for all of the left one before the next, inside a loop over
+  // blocks of the sum that was there before.
+  bool packs_in_block_ = false;
   bool lazy_ = false;  // a panel is used up before the next: it is packed on its own
 
   void stage() {

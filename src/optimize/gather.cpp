@@ -134,9 +134,10 @@ class Gatherer {
       if (!is_window(r)) over_.push_back(range_slot(r));
     if (!longest_ || block_ == Sketch::size(longest_)) return true;
     blocks_ = range_slot(longest_);
-    inner_block_ = trial_.split(blocks_, block_, Role::Reduce);
+    if (block_ > 1) inner_block_ = trial_.split(blocks_, block_, Role::Reduce);
     std::ranges::replace(over_, blocks_, inner_block_);
-    return inner_block_ >= 0 && trial_.act({Action::Accumulate, blocks_});
+    std::erase(over_, -1);
+    return (block_ == 1 || inner_block_ >= 0) && trial_.act({Action::Accumulate, blocks_});
   }
 
   // The innermost axes whole, as far as they fit, and a part of the next.
@@ -208,7 +209,7 @@ class Gatherer {
     int64_t lanes = trial_.target->vector_bytes / p_.bytes;
     while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
     if (length > 2) trial_.split(last, lanes, Role::Vector);
-    return windows_.empty() || blocks_ < 0 || order_taps();
+    return windows_.empty() || inner_block_ < 0 || order_taps();
   }
 
   // All of a plane's windows before the next plane.

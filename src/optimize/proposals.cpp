@@ -136,7 +136,7 @@ class Chooser : Sketch {
     choose_lanes();
     return sweep_rows();
   }
-  bool digits(int) { return split_digits() && tile(0); }
+  bool digits(int n) { return split_digits() && (n ? contraction(n - 1) : tile(0)); }
   bool rows(int) {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
@@ -600,7 +600,7 @@ const Chooser::Proposal Chooser::kProposals[7] = {
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       1, false, &Chooser::digits      },
+    {"digits",       10, true, &Chooser::digits      },
     {"rows",         1, false, &Chooser::rows        },
     {"tile",         1, false, &Chooser::tile        },
 };
