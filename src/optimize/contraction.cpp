@@ -76,7 +76,7 @@ class Contraction {
   View view_;
   UOp block_axis_;  // of several reduces the one in blocks, of 1 if no depth is given
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
-  bool pack_left_ = false, pack_right_ = false, windows_ = false;
+  bool pack_left_ = false, pack_right_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
   int block_ = -1;
   std::vector<int> reduces_;  // slots inside a block
@@ -86,7 +86,7 @@ class Contraction {
 
   void choose_view() {
     std::vector<View> views;
-    uint64_t steering = 0;  // axes that say how far a loop goes
+    uint64_t steering = first_.filled_by | second_.filled_by;  // and axes that say how far loops go
     for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
     for (UOp column : axes_) {
       const bool second = second_.depends_on(column);
@@ -130,6 +130,7 @@ class Contraction {
 
   // The loops that the nest of a stage stands in.
   std::vector<UOp> loops_outside() const {
+    if (s_.sum_stage) return open_ranges(s_.sum_stage);
     for (const Access& a : s_.accesses)
       if (a.store && a.memory->is(Op::Stage)) return open_ranges(a.memory);
     return {};
@@ -150,7 +151,7 @@ class Contraction {
   }
 
   // Time per product: loads beside the multiply-adds, too few chains, padding at both edges,
-  // packing, gates in the inner loop.
+  // packing, lanes one by one, gates in the inner loop.
   double cost(const View& v) const {
     const Tile& t = v.tile;
     auto real = [](int64_t n) { return static_cast<double>(n); };
@@ -163,6 +164,7 @@ class Contraction {
     if (n % t.columns()) c += 0.02;
     if (left) c += 2 * real(t.lanes) / real(v.left_reuse);
     if (right) c += (v.lies ? 2 : 40) / real(v.right_reuse);
+    if (!right && !v.lies) c += real(t.lanes);
     if (!v.direct) c += (v.turned ? 6 : 20) / real(depth_);
     if (v.left.gated && !left) c += 0.5;
     if (v.right.gated && !right) c += 0.5;
@@ -205,25 +207,25 @@ class Contraction {
     return s_.body->nsrc > 1 || s_.body->src(0)->src(0)->src(1) != s_.sum;
   }
 
+  // It stands inside the loop over blocks of the sum.
+  bool is_in_block(UOp axis) const {
+    return std::ranges::any_of(s_.ranges.all, [&](UOp r) {
+      return range_role(r) == Role::Accumulate && range_slot(r) < range_slot(axis);
+    });
+  }
+
   // The result lies along another axis than the lanes, or more is made of it between blocks: it is
   // staged along the lanes, then copied.
   bool stage_sums() {
     Sketch trial = s_;
-    const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
+    const bool whole = sums_fit();
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside =
-          (whole && !reuses_nothing_along(r)) || (windows && stride(result_, r) == 1);
+      const bool inside = (whole && !reuses_nothing_along(r)) || is_in_block(r);
       (inside ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
-    if (windows) {
-      over.back() = trial.split(over.back(), window_rows(), Role::Loop);
-      if (over.back() < 0) return false;
-      if (trial.range_of(range_slot(view_.row)))
-        outside.insert(outside.begin(), range_slot(view_.row));
-    }
     over.push_back(range_slot(view_.column));
     if (!trial.act({Action::Stage, Action::kSum, 0, Role::Loop, over})) return false;
     ContractionTaste inside = taste_;
@@ -280,83 +282,15 @@ class Contraction {
     return best;
   }
 
-  // ---- windows: what is read for neighbouring sums overlaps
-
-  std::vector<UOp> all_ranges() const {
-    std::vector<UOp> all = s_.outputs;
-    for (const std::vector<UOp>& list : {axes_, s_.reduces})
-      for (UOp r : list)
-        if (!std::ranges::count(all, r)) all.push_back(r);
-    return all;
-  }
-
-  // The ranges that move a read over one stretch of memory together: pairs of one stride, such as
-  // a position and a place in the window there.
-  std::vector<UOp> windows_of(const Access& a) const {
-    const std::vector<UOp> all = all_ranges();
-    std::vector<UOp> out;
-    auto step = [&](UOp r) { return std::llabs(a.step(r)); };
-    for (UOp r : all)
-      if (step(r) && std::ranges::count(all, step(r), step) > 1) out.push_back(r);
-    return out;
-  }
-
-  // Rows for which windows are packed together: as many as a tile has, nearly.
-  int64_t window_rows() const {
-    int64_t rows = std::min(view_.tile.rows, size(view_.row));
-    while (size(view_.row) % rows) --rows;
-    return rows;
-  }
-
-  // Some loop of the sum is empty at places, so that these cannot be rows of a tile.
-  bool skips() const {
-    return std::ranges::any_of(s_.reduces, [](UOp r) { return !is_const(r->src(0)); });
-  }
-
-  // Rows lie far apart and each of them is read in windows, many times: a few rows, interleaved.
-  bool packs_windows(const Access& a) const {
-    if (!skips()) return false;
-    const std::vector<UOp> windows = windows_of(a);
-    if (a.gated || windows.empty() || !a.memory->is(Op::Param) || window_rows() < 4) return false;
-    if (a.step(view_.row) * bytes_ < kFarBytes) return false;
-    int64_t places = a.memory->ints(1), each = window_rows();
-    for (UOp r : all_ranges()) {
-      if (!a.depends_on(r) || std::ranges::count(windows, r)) continue;
-      places /= std::max<int64_t>(size(r), 1);
-      if (std::ranges::count(s_.reduces, r)) each *= size(r);
-    }
-    return places * each * bytes_ <= target_.l2_bytes / 2;
-  }
-
-  void stage_windows() {
-    const Access* left = nullptr;
-    for (const Access& a : s_.accesses)
-      if (!a.store && a.nest && a.memory == view_.left.memory) left = &a;
-    if (!left) return;
-    const std::vector<UOp> windows = windows_of(*left);
-    std::vector<int> over;
-    if (rows_ >= 0) over.push_back(rows_);
-    const int first = s_.next_slot() + static_cast<int>(over.size());
-    for (UOp r : windows) over.push_back(r == windows[0] ? range_slot(r) : ~range_slot(r));
-    for (UOp r : s_.reduces)
-      if (left->depends_on(r) && !std::ranges::count(windows, r)) over.push_back(range_slot(r));
-    if (row_in_ >= 0) over.push_back(row_in_);
-    if (!pack(*left, over) || row_in_ < 0) return;
-    // Read along memory, staged with the rows side by side.
-    const int last = s_.next_slot() - 1;
-    const int64_t places = size(s_.range_of(first)), rows = size(s_.range_of(last));
-    int64_t lanes = target_.vector_bytes / bytes_;
-    while (lanes > 1 && (places % lanes || rows % lanes)) lanes /= 2;
-    if (lanes > 1 && s_.split(first, lanes, Role::Vector) >= 0) s_.split(last, rows, Role::Upcast);
-  }
-
   void choose_blocks() {
     const int64_t m = size(view_.row);
     const Tile& t = view_.tile;
     const int64_t tiles_down = ceil_div(m, t.rows);
     pack_left_ = packs_left(view_);
-    windows_ = packs_windows(view_.left);
     pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
+    packs_in_block_ =
+        pack_right_ && is_in_block(view_.column) &&
+        (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <= target_.l2_bytes / 4 * 3;
     // What is staged in the loops outside would be made for each block.
     if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();
@@ -472,14 +406,18 @@ class Contraction {
     };
     for (int& slot : others)
       if (depends(slot)) add(slot);
+    if (packs_in_block_) add(columns_);
     add(block_);
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
             row_blocks_ < 0 &&
             std::ranges::all_of(loops_outside(), [&](UOp r) { return view_.right.depends_on(r); });
+    lazy_ |= packs_in_block_;
     add(row_blocks_);
-    if (right_is_near())
+    if (packs_in_block_)
+      add(rows_);
+    else if (right_is_near())
       add(rows_), add(columns_);
     else
       add(columns_), add(rows_);
@@ -491,11 +429,13 @@ class Contraction {
     std::ranges::sort(slots);
     for (size_t i = 0; i < nest.size(); ++i) *nest[i] = slots[i];
   }
+  // A panel of the right side is used for all of the left one before the next, inside a loop over
+  // blocks of the sum that was there before.
+  bool packs_in_block_ = false;
   bool lazy_ = false;  // a panel is used up before the next: it is packed on its own
 
   void stage() {
     if (pack_right_) stage_right();
-    if (s_.sum_stage && windows_) return stage_windows();
     if (!pack_left_) return;
     const int copies = s_.next_slot();
     std::vector<int> over = listed({rows_}, reduces_, {row_in_});
@@ -509,7 +449,10 @@ class Contraction {
     const std::vector<int> over = listed({lazy_ ? -1 : columns_}, reduces_, {vector_, lane_});
     if (!pack(view_.right, over)) return;
     const int first_reduce = copies + (lazy_ || columns_ < 0 ? 0 : 1);
-    const int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    while (lies_across && last_reduce > first_reduce &&
+           s_.act({Action::Merge, last_reduce - 1, last_reduce}))
+      --last_reduce;
     UOp last = s_.range_of(last_reduce);
     if (lies_across && last && size(last) % view_.tile.lanes == 0)
       s_.split(last_reduce, view_.tile.lanes, Role::Upcast);
@@ -536,11 +479,11 @@ class Contraction {
 
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   Sketch trial = sketch;
-  order_reduces(trial, true);
+  order_reduces(trial, taste.as == Gather::Matrix);
   const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
   if (taste.masks && !is_gated) return false;
   if (!taste.masks && !taste.gather) skip_gates(trial);
-  if (taste.gather && !gather(trial, taste.gather)) return false;
+  if (taste.gather && !gather(trial, taste.gather, taste.as)) return false;
   const std::optional<Product> product = find_product(trial);
   if (!product || !Contraction(trial, *product, taste).run()) return false;
   sketch.take(trial);

@@ -50,7 +50,7 @@ class Chooser : Sketch {
     int variants;
     bool (Chooser::*propose)(int n);
   };
-  static const Proposal kProposals[7];
+  static const Proposal kProposals[8];
 
   // All that is proposed, the cheapest first; unless `all` are wanted, no more than until one is near
   // what the machine can do. What is chosen does not depend on threads, for sums may not.
@@ -113,6 +113,8 @@ class Chooser : Sketch {
 
   static constexpr ContractionTaste kTastes[] = {
       {},
+      {.gather = 1, .as = Gather::Planes},
+      {.gather = 1, .as = Gather::MorePlanes},
       {.gather = 1},
       {.masks = true},
       {.view = 1},
@@ -129,10 +131,48 @@ class Chooser : Sketch {
     choose_lanes();
     return sweep_rows();
   }
-  bool digits(int) { return split_digits() && tile(0); }
+  bool digits(int n) { return split_digits() && (n ? contraction(n - 1) : tile(0)); }
   bool rows(int) {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
+  }
+  // Planes that windows are read from, and rows of outputs in registers: a row that is read serves
+  // all of them that meet it in their windows.
+  bool planes(int) {
+    order_reduces(*this, false);
+    if (!gather(*this, 1, Gather::NearPlanes)) return false;
+    const auto plane = std::ranges::find_if(
+        accesses, [](const Access& a) { return !a.store && a.memory->is(Op::Stage); });
+    if (plane == accesses.end()) return false;
+    const auto [row, rows] = rows_of(*plane);
+    if (!row) return false;
+    auto apart = [&](UOp k) { return std::llabs(plane->step(k) - plane->step(row)); };
+    const UOp window = *std::ranges::min_element(reduces, {}, apart);
+    choose_lanes();
+    if (own_lanes().empty()) return false;
+    if (size(window) <= kMostTaps && split(range_slot(window), size(window), Role::Unroll) < 0)
+      return false;
+    return split(range_slot(row), rows, Role::Upcast) >= 0;
+  }
+
+  // An axis around lanes that windows move along, and as many of its positions as there are registers
+  // for and few are left over.
+  std::pair<UOp, int64_t> rows_of(const Access& plane) const {
+    std::pair<UOp, int64_t> best;
+    double least = HUGE_VAL;
+    auto has_window = [&](UOp r) {
+      return std::ranges::any_of(reduces, [&](UOp k) {
+        const int64_t a = std::llabs(plane.step(r)), b = std::llabs(plane.step(k));
+        return a && b && std::max(a, b) <= 4 * std::min(a, b);
+      });
+    };
+    for (UOp r : outputs)
+      for (int64_t rows = 8; rows > 2 && plane.step(r) > 1 && has_window(r); --rows) {
+        const auto n = static_cast<double>(size(r)), whole = static_cast<double>(rows);
+        const double spent = std::ceil(n / whole) * (whole + 1);
+        if (spent / n < least) best = {r, rows}, least = spent / n;
+      }
+    return best;
   }
   bool tile(int) {
     order_reduces(*this, false);
@@ -182,8 +222,9 @@ class Chooser : Sketch {
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
+  static constexpr int64_t kMostTaps = 9;  // of a window that are written out
   static constexpr int64_t kPage = 4096;  // bytes of memory
-  static constexpr double kNearEnough = 1.25;
+  static constexpr double kNearEnough = 1.15;
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
 
@@ -224,10 +265,11 @@ class Chooser : Sketch {
       if (!(n->is(Op::FloorMod) || n->is(Op::FloorDiv)) || !n->src(1)->is(Op::Const)) continue;
       const int64_t base = n->src(1)->arg.i;
       const Linear position = linear(n->src(0));
-      for (UOp r : outputs)
-        if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
-            split(range_slot(r), base, Role::Loop) >= 0)
-          return true;
+      for (const std::vector<UOp>& list : {outputs, reduces})
+        for (UOp r : list)
+          if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
+              split(range_slot(r), base, range_role(r)) >= 0)
+            return true;
     }
     return false;
   }
@@ -582,12 +624,13 @@ class Chooser : Sketch {
   }
 };
 
-const Chooser::Proposal Chooser::kProposals[7] = {
-    {"contraction",  7, &Chooser::contraction },
+const Chooser::Proposal Chooser::kProposals[8] = {
+    {"contraction",  9, &Chooser::contraction },
+    {"planes",       1, &Chooser::planes      },
     {"squares",      1, &Chooser::squares     },
     {"memory order", 1, &Chooser::memory_order},
     {"sweep",        1, &Chooser::sweep       },
-    {"digits",       1, &Chooser::digits      },
+    {"digits",       5, &Chooser::digits      },
     {"rows",         1, &Chooser::rows        },
     {"tile",         1, &Chooser::tile        },
 };

@@ -22,17 +22,17 @@ UOp only_user(std::span<const UOp> order, UOp value) {
   return found;
 }
 
-// The largest value made of a read that depends on no range the read does not depend on. Products
-// of tiles take what was read.
-UOp largest_alike(UOp read, std::span<const UOp> order) {
+// Values made of a read that depend on no range the read does not depend on, each of the one before.
+// Products of tiles take what was read.
+std::vector<UOp> values_alike(UOp read, std::span<const UOp> order) {
   const std::vector<UOp> ranges = open_ranges(read);
-  if (std::ranges::count(ranges, Role::Fragment, range_role)) return read;
-  UOp value = read;
+  std::vector<UOp> values{read};
+  if (std::ranges::count(ranges, Role::Fragment, range_role)) return values;
   while (true) {
-    UOp user = only_user(order, value);
-    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
-    if (user->dtype == DType::index || user->dtype == DType::boolean) return value;
-    value = user;
+    UOp user = only_user(order, values.back());
+    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return values;
+    if (user->dtype == DType::index || user->dtype == DType::boolean) return values;
+    values.push_back(user);
   }
 }
 
@@ -40,34 +40,35 @@ UOp largest_alike(UOp read, std::span<const UOp> order) {
 Role copied_role(Role role) { return role == Role::Vector ? role : Role::Loop; }
 
 struct Staged {
-  UOp read;   // empty: a sum is staged
-  UOp value;  // empty: refused
+  UOp read;                 // empty: a sum is staged
+  std::vector<UOp> values;  // any of these, rather the last; none: refused
 };
 
 Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
   UOp read = only_read(body, param, slots, refused);
-  return {read, read ? largest_alike(read, toposort(body)) : UOp()};
+  return {read, read ? values_alike(read, toposort(body)) : std::vector<UOp>()};
 }
 
 Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
   UOp sum;
+  auto no = [&](const char* why) { return refuse(refused, why), Staged(); };
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Reduce)) continue;
-    if (sum) return {{}, refuse(refused, "several reduces")};
+    if (sum) return no("several reduces");
     sum = n;
   }
-  if (!sum) return {{}, refuse(refused, "no reduce")};
-  if ((sum->ranges & slots) != slots)
-    return {{}, refuse(refused, "the sum does not depend on all of these")};
-  return {{}, sum};
+  if (!sum) return no("no reduce");
+  if ((sum->ranges & slots) != slots) return no("the sum does not depend on all of these");
+  return {{}, {sum}};
 }
 
 // One axis of a stage: a range, or several that together move a read over one stretch of memory.
 struct Axis {
   std::vector<UOp> ranges;
   int64_t size = 0;
-  UOp at;    // where on the axis a reader looks
-  UOp rest;  // of joined ranges: the read is at rest + step * at
+  UOp at;  // where on the axis a reader looks
+  // Of joined ranges: the read is at rest + step * at, or else `unit` is this much ahead of a place.
+  UOp rest = {}, unit = {}, ahead = {};
   int64_t step = 1;
   bool joined() const { return ranges.size() > 1; }
 };
@@ -91,7 +92,7 @@ std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* re
       why = "nothing to join it with";
     if (!why.empty()) return refuse(refused, why), std::vector<Axis>();
     seen.push_back(r);
-    if (item >= 0) axes.push_back({{}, most_positions(r), r, {}, 1});
+    if (item >= 0) axes.push_back({{}, most_positions(r), r});
     axes.back().ranges.push_back(r);
   }
   return axes;
@@ -148,6 +149,40 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   return true;
 }
 
+// The ranges move the read by a sum of steps that leaves out no place, so that copies read what is
+// read anyway. The finest of them is a place without the others.
+bool combine(Axis& axis, UOp read, const Ranges& ranges) {
+  const UOp position = split_gate(read->src(1)).idx;
+  std::vector<std::pair<int64_t, UOp>> steps;
+  axis.step = 0;
+  uint64_t joined = 0;
+  for (UOp r : axis.ranges) joined |= slot_bit(r);
+  for (UOp r : ranges.all)
+    if (r->src(0)->ranges & joined) return false;  // not all are read
+  for (UOp r : axis.ranges) {
+    steps.emplace_back(stride_of(position, r).value_or(0), r);
+    if (!steps.back().first || !is_const(r->src(0))) return false;
+    axis.step = std::gcd(axis.step, steps.back().first);
+  }
+  std::ranges::stable_sort(steps, {}, [](const auto& s) { return std::llabs(s.first); });
+  if (steps[0].first < 0) axis.step = -axis.step;
+  if (steps[0].first != axis.step) return false;
+  UOp others = index(0);
+  int64_t low = 0;
+  axis.size = 1;
+  for (auto [stride, r] : steps) {
+    const int64_t by = stride / axis.step, far = by * (r->src(0)->arg.i - 1);
+    if (std::llabs(by) > axis.size) return false;
+    axis.size += std::llabs(far);
+    low += std::min<int64_t>(far, 0);
+    if (r != steps[0].second) others = others + r * by;
+  }
+  axis.unit = steps[0].second;
+  axis.ahead = others * -1 + low;
+  axis.at = simplify(axis.unit - axis.ahead);
+  return true;
+}
+
 // Of nests below the value that will be there twice, once for the copies: they get their own.
 int loops_copied(UOp value, uint64_t slots) {
   int loops = 0;
@@ -160,10 +195,10 @@ int loops_copied(UOp value, uint64_t slots) {
 }
 
 UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64_t size,
-               int next_slot) {
-  UOp place = index(0), position = index(0), value = staged.value, moved = staged.read;
-  std::vector<std::pair<UOp, UOp>> copies;
-  std::vector<UOp> src{value, place};
+               int next_slot, std::string* refused) {
+  UOp place = index(0), position = index(0), moved = staged.read;
+  std::vector<std::pair<UOp, UOp>> copies, units;
+  std::vector<UOp> src{UOp(), place};
   int64_t step = size;
   uint64_t joined = 0;
   for (const Axis& axis : axes) {
@@ -180,6 +215,10 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
       continue;
     }
     for (UOp r : axis.ranges) joined |= slot_bit(r);
+    if (axis.unit) {
+      units.emplace_back(axis.unit, copy + axis.ahead);
+      continue;
+    }
     moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
   }
   // A copy runs over all positions, where a loop may be skipped for some.
@@ -190,11 +229,13 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
         {staged.read, moved}
     };
     if (joined) of = substitute(of, map);
-    return simplify(substitute(gated_reads(of, runs, 0), copies));
+    return simplify(substitute(gated_reads(substitute(of, units), runs, 0), copies));
   };
-  src[0] = filled(value);
   // What else is made of the read may depend on joined ranges in other ways.
-  if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
+  std::vector<UOp> values = staged.values;
+  while (!values.empty() && ((src[0] = filled(values.back()))->ranges & joined)) values.pop_back();
+  if (values.empty()) return refuse(refused, "the read depends on joined ranges in other ways");
+  const UOp value = values.back();
   src[1] = place;
   UOp stage = make(Op::Stage, value->dtype, src, stage_arg(Space::Local, size));
   std::pair<UOp, UOp> map[] = {
@@ -226,26 +267,37 @@ UOp only_read(UOp body, int param, uint64_t slots, std::string* refused) {
   return reads.empty() ? UOp() : reads[0];
 }
 
+// With joined axes of the one kind or the other.
+static UOp staged_over(UOp body, const Staged& staged, std::vector<Axis> axes, bool combined,
+                       const Ranges& ranges, std::string* refused) {
+  int64_t size = 1;
+  const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
+  for (Axis& axis : axes) {
+    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read, ranges)))
+      return {};
+    if (axis.joined() && !combined && several)
+      return refuse(refused, "only one axis of ranges that are joined unevenly");
+    if (axis.joined() && !combined && !measure(axis, staged.read, ranges, refused)) return {};
+    size *= axis.size;
+    if (size > kMostElements) return refuse(refused, "too much memory");
+  }
+  return with_stage(body, staged, axes, size, ranges.next_slot, refused);
+}
+
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  std::vector<Axis> axes = axes_of(a, ranges, refused);
+  const std::vector<Axis> axes = axes_of(a, ranges, refused);
   if (axes.empty()) return {};
   uint64_t slots = 0;
   for (const Axis& axis : axes)
     for (UOp r : axis.ranges) slots |= slot_bit(r);
   const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                                : the_read(body, a.slot, slots, refused);
-  if (!staged.value) return {};
-  const int loops = static_cast<int>(axes.size()) + loops_copied(staged.value, slots);
+  if (staged.values.empty()) return {};
+  const int loops = static_cast<int>(axes.size()) + loops_copied(staged.values.back(), slots);
   if (ranges.next_slot + loops > kMostRanges) return refuse(refused, "too many ranges");
-  if (std::ranges::count_if(axes, &Axis::joined) > 1)
-    return refuse(refused, "one axis of joined ranges at most");
-  int64_t size = 1;
-  for (Axis& axis : axes) {
-    if (axis.joined() && !measure(axis, staged.read, ranges, refused)) return {};
-    size *= axis.size;
-    if (size > kMostElements) return refuse(refused, "too much memory");
-  }
-  return with_stage(body, staged, axes, size, ranges.next_slot);
+  if (UOp next = staged_over(body, staged, axes, true, ranges, refused)) return next;
+  if (std::ranges::none_of(axes, &Axis::joined)) return {};
+  return staged_over(body, staged, axes, false, ranges, refused);
 }
 
 namespace {
