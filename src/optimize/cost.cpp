@@ -9,6 +9,7 @@
 
 #include "algebra/algebra.h"
 #include "base/integers.h"
+#include "ir/dots.h"
 #include "ir/memo.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
@@ -115,11 +116,15 @@ class Model {
 
   // ---- nests
 
+  static bool is_nest(UOp n) {
+    return n->is(Op::Stage) || (n->is(Op::Reduce) && !is_word(n));
+  }
+
   void find_nests(UOp body) {
     Nest outputs{body, 0, 0, {}};
     for (Node* end : body->src()) outputs.closed |= closed_slots(UOp(end));
     for (UOp n : order_) {
-      if (!n->is(Op::Stage) && !n->is(Op::Reduce)) continue;
+      if (!is_nest(n)) continue;
       Nest nest{n, 0, n->ranges, {}};
       nest.closed = closed_slots(n);
       if (n->is(Op::Reduce)) {  // these are loops of what stores it
@@ -214,7 +219,7 @@ class Model {
       for (Node* end : nest.root->src()) roots.emplace_back(end);
     else
       roots.push_back(nest.root);
-    auto is_own = [&](UOp n) { return n == nest.root || !(n->is(Op::Stage) || n->is(Op::Reduce)); };
+    auto is_own = [&](UOp n) { return n == nest.root || !is_nest(n); };
     std::vector<UOp> all = toposort(roots, is_own);
     std::erase_if(all, [&](UOp n) { return !is_own(n); });
     return all;
@@ -228,14 +233,15 @@ class Model {
     }
   }
 
-  // Products that are part of a multiply-add, and gates on what is summed, which are masks.
+  // Products that are part of a multiply-add, or of words, and gates on what is summed, which are
+  // masks.
   void find_free(std::span<const UOp> values, Memo<bool>& free) const {
     for (UOp n : values) {
       if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
       UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
       if (gate) free[gate] = true;
       for (Node* s : (gate ? gate : n)->src())
-        if (s->op == Op::Mul && is_float(s->dtype) && target_.fma) free[s] = true;
+        if ((s->op == Op::Mul && is_float(s->dtype) && target_.fma) || dot_of(s->op)) free[s] = true;
     }
   }
 
@@ -256,7 +262,7 @@ class Model {
         (store ? stores : loads) += note_access(n->src(0), n->src(1), n->dtype, store, at);
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
-      } else if (n->is(Op::Reduce)) {
+      } else if (n->is(Op::Reduce) && !is_word(n)) {
         operations += fold(nest, n);
       } else if (has(n->op, Alu) && !(*free)[n]) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);

@@ -104,7 +104,8 @@ class Chooser : Sketch {
     double products = sum && !reduces.empty() ? 1 : 0;
     for (const std::vector<UOp>& list : {outputs, reduces})
       for (UOp r : list) products *= static_cast<double>(size(r));
-    return products / static_cast<double>(lanes());
+    const Dot* dot = widest_dot(*this);
+    return products / static_cast<double>(lanes() * (dot ? dot->parts() : 1));
   }
 
   Tuned finished() {
@@ -116,7 +117,7 @@ class Chooser : Sketch {
     return {body, std::move(actions)};
   }
 
-  static constexpr ContractionTaste kTastes[] = {
+  static constexpr ContractionTaste kTastes[] = {  // each with words first, then without
       {},
       {.gather = 1},
       {.masks = true},
@@ -125,7 +126,11 @@ class Chooser : Sketch {
       {.other_right = true},
       {.gather = 2},
   };
-  bool contraction(int n) { return tile_contraction(*this, kTastes[n]); }
+  bool contraction(int n) {
+    ContractionTaste taste = kTastes[n % std::ssize(kTastes)];
+    taste.words = n < std::ssize(kTastes);
+    return tile_contraction(*this, taste);
+  }
   bool squares(int) { return transpose_squares(); }
   bool memory_order(int) { return fold_as_memory_lies(); }
   bool sweep(int) {
@@ -594,7 +599,7 @@ class Chooser : Sketch {
 };
 
 const Chooser::Proposal Chooser::kProposals[7] = {
-    {"contraction",  7, true,  &Chooser::contraction },
+    {"contraction",  14, true,  &Chooser::contraction },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },

@@ -14,6 +14,7 @@ struct Access {
   UOp position;  // without its gate
   bool store = false, gated = false;
   uint64_t nest = 0;      // ranges of the reduces it stands in, and of what is around them
+  uint64_t gated_by = 0;  // slots of the ranges that the gate depends on
   uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
   Linear sum = {};        // the position
 

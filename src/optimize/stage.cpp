@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "algebra/algebra.h"
+#include "ir/dots.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -30,8 +31,8 @@ UOp largest_alike(UOp read, std::span<const UOp> order) {
   UOp value = read;
   while (true) {
     UOp user = only_user(order, value);
-    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
-    if (user->dtype == DType::index || user->dtype == DType::boolean) return value;
+    if (!user || !(has(user->op, Alu) || is_word(user)) || (user->ranges & ~read->ranges)) return value;
+    if (dot_of(user->op) || user->dtype == DType::index || user->dtype == DType::boolean) return value;
     value = user;
   }
 }
@@ -52,7 +53,7 @@ Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
 Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
   UOp sum;
   for (UOp n : toposort(body)) {
-    if (!n->is(Op::Reduce)) continue;
+    if (!n->is(Op::Reduce) || is_word(n)) continue;
     if (sum) return {{}, refuse(refused, "several reduces")};
     sum = n;
   }
@@ -154,7 +155,7 @@ int loops_copied(UOp value, uint64_t slots) {
   for (UOp n : toposort(value)) {
     if (!(n->ranges & slots)) continue;
     if (n->is(Op::Stage)) loops += static_cast<int>(n->nsrc) - 2;
-    if (n->is(Op::Reduce)) loops += static_cast<int>(n->nsrc) - 1;
+    if (n->is(Op::Reduce) && !is_word(n)) loops += static_cast<int>(n->nsrc) - 1;
   }
   return loops;
 }

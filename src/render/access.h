@@ -10,6 +10,8 @@ struct TileAccess {
   UOp gate;  // may be empty
   int slot;
   DType dtype;
+  DType unit;             // of the memory, which positions count
+  int parts;              // of the memory in an element: several if it is a word
   TileSet linear;         // ranges that only move the address by a constant
   TileSet position_open;  // the others the position depends on
   int lanes;              // of the statement

@@ -27,11 +27,12 @@ struct Value {
 
 using Gate = std::optional<Value>;
 
-// Elements from here on: the address plus a constant number of elements.
+// Elements from here on: the address plus a constant number of elements of the memory.
 struct Place {
   std::string address;
   int64_t offset = 0;
   DType dtype = DType::none;
+  DType unit = DType::none;  // of the memory: narrower where words of it are read
   bool streamed = false;  // stored past the caches, where its address allows
   int64_t divisor = 1;    // of its number of elements from the start of the memory; 0: it is 0
 };

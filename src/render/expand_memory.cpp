@@ -17,7 +17,7 @@ Place Expander::place(const TileAccess& a, const Point& at, std::optional<int> l
   if (addresses[k].empty()) {
     Value position = value(a.position, a.position_open, at, vector ? a.lanes : 1);
     if (vector) position = writer_.slice(position, *lane, 1);
-    addresses[k] = writer_.address(a.slot, a.dtype, position);
+    addresses[k] = writer_.address(a.slot, a.unit, position);
   }
   int64_t offset = 0;
   const Steps& steps = tiles_.steps(a.position);
@@ -27,7 +27,7 @@ Place Expander::place(const TileAccess& a, const Point& at, std::optional<int> l
   }
   if (lane && !vector) offset += a.lane_step * *lane;
   const int64_t divisor = std::gcd(tiles_.divisor(a.position, a.position_open), offset);
-  return {addresses[k], offset, a.dtype, a.streamed, divisor};
+  return {addresses[k], offset, a.dtype, a.unit, a.streamed, divisor};
 }
 
 Gate Expander::gate_lane(const Gate& gate, int lane) {
@@ -124,7 +124,7 @@ void Expander::for_pairs(const TileAccess& a, TileSet open, int axis, const Step
   do {
     const Gate gate = gate_value(a, at);
     Place there = place(a, at, {}, addresses);
-    for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
+    for (int v = 0; v < 2; ++v, there.offset += a.lanes * a.parts) {
       auto half = [&](int l) { return (v * a.lanes + l) / 2; };
       step(at, v, there, gate && gate->lanes > 1 ? picked(*gate, *gate, half) : gate);
     }
