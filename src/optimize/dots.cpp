@@ -64,6 +64,36 @@ UOp sum_of_words(UOp sum, const Dot& dot, UOp inner) {
   return rest.empty() ? UOp() : reduce_over(Op::Add, value, rest);
 }
 
+// Products that are too few for a word are added to the sum of the others, so that what is read of
+// whole words needs no gate.
+UOp rest_of(UOp sum, UOp r, int parts) {
+  UOp rest;
+  const int64_t n = r->src(0)->arg.i;
+  for (int64_t at = n / parts * parts; at < n; ++at) {
+    const std::pair<UOp, UOp> map[] = {
+        {r, index(at)}
+    };
+    const UOp one = substitute(sum->src(0), map);
+    rest = rest ? rest + one : one;
+  }
+  return rest;
+}
+
+bool leaves_rest(UOp sum, UOp r, int parts) {
+  return is_const(r->src(0)) && closed_ranges(sum).size() == 1 && sum->src(0)->is(Op::Mul) &&
+         r->src(0)->arg.i >= 2 * parts && r->src(0)->arg.i % parts != 0;
+}
+
+// The range counts words, the one of the next slot their parts.
+UOp cut_into_words(UOp body, UOp r, int parts, const Ranges& ranges, bool rest,
+                   std::string* refused) {
+  const int slot = range_slot(r);
+  if (!rest) return cut_range(body, {Action::Split, slot, parts, Role::Unroll}, ranges, refused);
+  const UOp words = range(slot, index(r->src(0)->arg.i / parts), Role::Reduce),
+            inner = range(ranges.next_slot, index(parts), Role::Unroll);
+  return change_range(body, r, words * parts + inner, {words, inner}, {});
+}
+
 }  // namespace
 
 bool may_be_words(UOp sum, const Dot& dot) {
@@ -78,12 +108,15 @@ UOp apply_dot(UOp body, const Action& a, const Ranges& ranges, std::string* refu
   const UOp r = ranges.find(a.slot), sum = only_reduce(body, r, refused);
   if (!sum) return {};
   if (!may_be_words(sum, dot)) return refuse(refused, "no sum of such products");
-  const Action cut{Action::Split, a.slot, dot.parts(), Role::Unroll};
-  const UOp parted = cut_range(body, cut, ranges, refused);
+  if (range_role(r) != Role::Reduce) return refuse(refused, "not a plain loop");
+  const bool rest = leaves_rest(sum, r, dot.parts());
+  const UOp parted = cut_into_words(body, r, dot.parts(), ranges, rest, refused);
   if (!parted) return {};
-  const UOp inner = Ranges(parted).find(ranges.next_slot), of_parts = only_reduce(parted, inner, refused);
-  const UOp words = of_parts ? sum_of_words(of_parts, dot, inner) : UOp();
+  const UOp inner = Ranges(parted).find(ranges.next_slot),
+            of_parts = only_reduce(parted, inner, refused);
+  UOp words = of_parts ? sum_of_words(of_parts, dot, inner) : UOp();
   if (!words) return refuse(refused, "fewer products than a word has parts");
+  if (rest) words = words + rest_of(sum, r, dot.parts());
   std::pair<UOp, UOp> map[] = {
       {of_parts, words}
   };
