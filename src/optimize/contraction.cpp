@@ -139,9 +139,11 @@ class Contraction {
   // Its elements lie as the parts of a word do, or there are no words.
   bool lies_in_words(const Access& a) const {
     const bool gated_within = a.gated && (a.gated_by & words_);
-    return !words_ || !a.memory->is(Op::Param) || (!gated_within && std::ranges::all_of(s_.ranges.all, [&](UOp r) {
-      return !(slot_bit(r) & words_) || (a.step(r) == 1 && size(r) * size_of(a.dtype()) == 4);
-    }));
+    return !words_ || !a.memory->is(Op::Param) ||
+           (!gated_within && std::ranges::all_of(s_.ranges.all, [&](UOp r) {
+             return !(slot_bit(r) & words_) ||
+                    (a.step(r) == 1 && size(r) * size_of(a.dtype()) == 4);
+           }));
   }
 
   bool packs_left(const View& v) const {

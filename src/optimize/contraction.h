@@ -12,8 +12,8 @@ struct Product {
   std::vector<UOp> axes;  // of the result
   UOp result;             // its position
   Access first, second;
-  int64_t depth = 1;  // products per sum
-  int64_t bytes = 4;  // of an accumulator
+  int64_t depth = 1;   // products per sum
+  int64_t bytes = 4;   // of an accumulator
   uint64_t words = 0;  // slots of the ranges that count the parts of words
 };
 std::optional<Product> find_product(const Sketch& sketch);

@@ -117,7 +117,8 @@ class Chooser : Sketch {
     return {body, std::move(actions)};
   }
 
-  static constexpr ContractionTaste kTastes[] = {  // each with words first, then without
+  static constexpr ContractionTaste kTastes[] = {
+      // each with words first, then without
       {},
       {.gather = 1},
       {.masks = true},
@@ -600,12 +601,12 @@ class Chooser : Sketch {
 
 const Chooser::Proposal Chooser::kProposals[7] = {
     {"contraction",  14, true,  &Chooser::contraction },
-    {"squares",      1, false, &Chooser::squares     },
-    {"memory order", 1, true,  &Chooser::memory_order},
-    {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       1, false, &Chooser::digits      },
-    {"rows",         1, false, &Chooser::rows        },
-    {"tile",         1, false, &Chooser::tile        },
+    {"squares",      1,  false, &Chooser::squares     },
+    {"memory order", 1,  true,  &Chooser::memory_order},
+    {"sweep",        1,  true,  &Chooser::sweep       },
+    {"digits",       1,  false, &Chooser::digits      },
+    {"rows",         1,  false, &Chooser::rows        },
+    {"tile",         1,  false, &Chooser::tile        },
 };
 
 }  // namespace

@@ -31,8 +31,10 @@ UOp largest_alike(UOp read, std::span<const UOp> order) {
   UOp value = read;
   while (true) {
     UOp user = only_user(order, value);
-    if (!user || !(has(user->op, Alu) || is_word(user)) || (user->ranges & ~read->ranges)) return value;
-    if (dot_of(user->op) || user->dtype == DType::index || user->dtype == DType::boolean) return value;
+    if (!user || !(has(user->op, Alu) || is_word(user)) || (user->ranges & ~read->ranges))
+      return value;
+    if (dot_of(user->op) || user->dtype == DType::index || user->dtype == DType::boolean)
+      return value;
     value = user;
   }
 }

@@ -36,6 +36,13 @@ TileAccess without_gate(TileAccess a) {
 
 bool is_contiguous(const TileAccess& a) { return a.lane_step_known && a.lane_step == a.parts; }
 
+bool is_little_apart(const TileAccess& a) {
+  constexpr int64_t kMostApart = 4;
+  const int64_t step = a.lane_step / a.parts;
+  return a.lane_step_known && a.lanes >= 4 && step > 1 && step <= kMostApart &&
+         a.lane_step % a.parts == 0;
+}
+
 namespace {
 
 // An axis whose steps are 1 and whose extent is right, where lanes step otherwise; -1: none.

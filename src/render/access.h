@@ -24,6 +24,8 @@ TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate);
 TileAccess without_gate(TileAccess a);
 
 bool is_contiguous(const TileAccess& a);
+// A few vectors have all lanes and what lies between them.
+bool is_little_apart(const TileAccess& a);
 // The axis along which a tile whose lanes lie apart is contiguous, whole vectors of it; -1: none.
 int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open);
 // The axis of two neighbours where lanes step over two; -1: none.

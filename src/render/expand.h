@@ -33,8 +33,8 @@ struct Place {
   int64_t offset = 0;
   DType dtype = DType::none;
   DType unit = DType::none;  // of the memory: narrower where words of it are read
-  bool streamed = false;  // stored past the caches, where its address allows
-  int64_t divisor = 1;    // of its number of elements from the start of the memory; 0: it is 0
+  bool streamed = false;     // stored past the caches, where its address allows
+  int64_t divisor = 1;       // of its number of elements from the start of the memory; 0: it is 0
 };
 
 // A target language. Functions that return a Value write its definition first.

@@ -192,7 +192,7 @@ class CWriter : public Writer {
   }
 
   Value open_loop(const Value& begin, const Value& end, bool) override {
-    const Value position{text("i", ++loops_made_), begin.dtype, 1, {}};
+    const Value position{text("at", ++loops_made_), begin.dtype, 1, {}};  // i8 is a type
     const std::string& i = position.text;
     line("for (", use(begin.dtype, 1), " ", i, " = ", begin.text, "; ", i, " < ", end.text, "; ", i,
          "++) {");

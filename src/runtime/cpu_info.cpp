@@ -74,8 +74,8 @@ void read_vectors(CpuInfo& info) {
   info.f16c = __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   info.avx512bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   __get_cpuid_count(7, 1, &a, &b, &c, &d);
-  info.vnni = avx512 ? __builtin_cpu_supports("avx512vnni")
-                     : info.vector_bytes == 32 && (a & bit_AVXVNNI);
+  info.vnni =
+      avx512 ? __builtin_cpu_supports("avx512vnni") : info.vector_bytes == 32 && (a & bit_AVXVNNI);
 #elif defined(__aarch64__)
   info.vector_registers = 32;
   info.fma = true;
