@@ -77,6 +77,8 @@ constexpr Pair pairs[] = {
     {DType::i16,  DType::i8,   DType::i32, Op::DotI16 },
 };
 
+Action dot_action(Op op) { return {Action::Dot, 2, dot_of(op) - dots().data()}; }
+
 }  // namespace
 
 TEST_SUITE("words") {
@@ -154,27 +156,43 @@ TEST_SUITE("words") {
 #if defined(__x86_64__)
   TEST_CASE("machine code has the instructions, and a tile of words stays in registers") {
     if (!llvm_available()) return;
-    CpuTarget machine = host_cpu_target();
-    machine.cpu = "sapphirerapids";
-    machine.features.clear();
-    const std::pair<Pair, const char*> cases[] = {
-        {pairs[0], "vdpbf16ps"},
-        {pairs[1], "vpdpbusd" },
-        {pairs[3], "vpdpwssd" }
+    struct Case {
+      Pair pair;
+      const char *instruction, *cpu;
+      int vector_bytes, vector_registers;
     };
-    for (const auto& [pair, instruction] : cases) {
+    const Case cases[] = {
+        {pairs[0], "vdpbf16ps", "sapphirerapids", 64, 32},
+        {pairs[1], "vpdpbusd",  "sapphirerapids", 64, 32},
+        {pairs[3], "vpdpwssd",  "icelake-server", 64, 32},
+        {pairs[3], "vpdpwssd",  "alderlake",      32, 16},
+    };
+    for (const Case& c : cases) {
       Arena arena;
       ArenaScope scope(arena);
-      const UOp body = narrow_product(pair.a, pair.b, pair.sum, 96, 96, 128, false, false);
-      const Program p = lower(choose_actions(body, with_words()).body, with_words());
-      const std::string assembly = llvm_assembly(render_llvm(p, with_words()), machine);
+      CpuTarget machine = host_cpu_target();
+      machine.cpu = c.cpu;
+      machine.features.clear();
+      Target target = with_words();
+      target.vector_bytes = c.vector_bytes, target.vector_registers = c.vector_registers;
+      const UOp body = narrow_product(c.pair.a, c.pair.b, c.pair.sum, 96, 96, 128, false, false);
+      auto assembly_of = [&](UOp kernel) {
+        return llvm_assembly(render_llvm(lower(kernel, target), target), machine);
+      };
+      const std::string tile = assembly_of(choose_actions(body, target).body);
       int found = 0;
-      for (size_t i = assembly.find(instruction); i != assembly.npos;
-           i = assembly.find(instruction, i + 1))
+      for (size_t at = tile.find(c.instruction); at != tile.npos;
+           at = tile.find(c.instruction, at + 1))
         ++found;
-      INFO(assembly);
-      CHECK(found >= 16);
-      CHECK(assembly.find("(%rsp), %zmm") == assembly.npos);
+      INFO(tile);
+      CHECK(found >= 8);
+      CHECK(tile.find("(%rsp), %zmm") == tile.npos);
+      // Of other numbers of lanes than the instructions have.
+      for (const char* lanes : {"split 1 2 vector", "split 1 8 vector", "split 1 32 vector", ""}) {
+        UOp other = apply(body, dot_action(c.pair.op));
+        for (const Action& a : parse_actions(lanes)) other = apply(other, a);
+        CHECK(assembly_of(other).find(c.instruction) != std::string::npos);
+      }
     }
   }
 #endif

@@ -10,7 +10,7 @@ namespace mote {
 
 namespace {
 
-constexpr int kLeastWords = 4, kMostWords = 16;
+constexpr int kLeastWords = 4;
 
 // Bools are a lattice, whatever the op is called.
 Op bool_op(Op op) {
@@ -31,7 +31,7 @@ const Value* chosen_by_known(Op op, DType dtype, std::span<const Value> src) {
 
 Value Arithmetic::alu(Op op, DType dtype, std::span<const Value> src, bool exact) {
   if (dtype == DType::boolean) op = bool_op(op);
-  if (dot_of(op) && (src[0].lanes < kLeastWords || src[0].lanes > kMostWords))
+  if (dot_of(op) && (src[0].lanes < kLeastWords || src[0].lanes > writer.most_words()))
     return multiply_words(op, dtype, src);
   if (std::ranges::all_of(src, [](const Value& v) { return v.literal.has_value(); })) {
     Scalar args[3];
@@ -52,7 +52,7 @@ Value Arithmetic::alu(Op op, DType dtype, std::span<const Value> src, bool exact
 
 // In as many lanes as the instructions have.
 Value Arithmetic::multiply_words(Op op, DType dtype, std::span<const Value> src) {
-  const int lanes = src[0].lanes, step = std::clamp(lanes, kLeastWords, kMostWords);
+  const int lanes = src[0].lanes, step = std::clamp(lanes, kLeastWords, writer.most_words());
   auto element = [&](const Value& v, int l) { return v.lanes == 1 ? v : writer.slice(v, l, 1); };
   std::vector<Value> out;
   for (int first = 0; first < lanes; first += step) {

@@ -52,6 +52,8 @@ class Writer {
   // Sources and result have the same lanes. exact: integer arithmetic that does not wrap,
   // a sum of floats that is not fused with a product.
   virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
+  // How many words an instruction multiplies at most; at least 4.
+  virtual int most_words() const { return 16; }
 
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
   // The loop's position. Runs at least once if not may_be_empty.

@@ -113,7 +113,10 @@ const char* conversion(DType from, DType to) {
 
 class LlvmWriter : public Writer {
  public:
-  explicit LlvmWriter(const Target& target) : contracts_(contracts(target)) {}
+  explicit LlvmWriter(const Target& target)
+      : contracts_(contracts(target)), most_words_(target.vector_bytes / 4) {}
+
+  int most_words() const override { return most_words_; }
 
   Value literal(const Scalar& s, int lanes) override {
     std::string one = scalar_literal(s);
@@ -515,6 +518,7 @@ class LlvmWriter : public Writer {
   };
   std::map<std::string, Extremum> extrema_;
   const bool contracts_;
+  const int most_words_;
   bool streams_ = false;
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;
