@@ -60,6 +60,7 @@ UOp word_read(UOp n, const Mapped& now) {
   for (Op op : {Op::Shl, Op::Cast, Op::Bitcast})
     if (at->is(op)) at = at->src(0);
   if (!at->is(Op::Index) || size_of(at->dtype) * r->src(0)->hi != size_of(n->dtype)) return {};
+  if (simplify(n) != simplify(word_over(at, r))) return {};
   const Gated g = split_gate(now(at->src(1)));
   if ((g.valid->ranges & slot_bit(r)) || stride_of(g.idx, r) != 1) return {};
   const std::pair<UOp, UOp> first[] = {

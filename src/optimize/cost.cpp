@@ -240,8 +240,10 @@ class Model {
       if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
       UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
       if (gate) free[gate] = true;
-      for (Node* s : (gate ? gate : n)->src())
-        if ((s->op == Op::Mul && is_float(s->dtype) && target_.fma) || dot_of(s->op)) free[s] = true;
+      for (Node* s : (gate ? gate : n)->src()) {
+        const bool fused = s->op == Op::Mul && is_float(s->dtype) && target_.fma;
+        if (fused || dot_of(s->op)) free[s] = true;
+      }
     }
   }
 

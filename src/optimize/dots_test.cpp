@@ -131,6 +131,27 @@ TEST_SUITE("words") {
     }
   }
 
+  // out[i] = a[i, k] << shift * k, all k together.
+  TEST_CASE("what is no word is not read as one") {
+    for (int shift : {0, 3, 8}) {
+      Arena arena;
+      ArenaScope scope(arena);
+      UOp i = range(0, index(6), Role::Loop), k = range(1, index(4), Role::Reduce), over[] = {k};
+      UOp read = at(param(1, DType::i8, 24), i * 4 + k);
+      UOp part = cast(make(Op::Bitcast, DType::u8, {read}), DType::u32);
+      UOp value = reduce_over(Op::Or, binary(Op::Shl, part, cast(k * shift, DType::u32)), over);
+      const UOp body = kernel(at(param(0, DType::u32, 6), i), value, {i});
+      const UOp unrolled = apply(body, parse_actions("split 1 4 unroll")[0]);
+      REQUIRE(unrolled);
+      CHECK((run(unrolled, Target{}, 7) == run(body, Target{}, 7)));
+      const std::vector<UOp> all = toposort(lower(unrolled, Target{}).linear);
+      const auto words = std::ranges::count_if(all, [](UOp n) {
+        return n->is(Op::Load) && n->src(0)->is(Op::Index) && n->dtype == DType::u32;
+      });
+      CHECK(words == (shift == 8));
+    }
+  }
+
   TEST_CASE("narrow products are chosen to be of words where the target has them") {
     Target without = with_words();
     without.dots = {};

@@ -118,7 +118,6 @@ class Chooser : Sketch {
   }
 
   static constexpr ContractionTaste kTastes[] = {
-      // each with words first, then without
       {},
       {.gather = 1},
       {.masks = true},
@@ -127,6 +126,7 @@ class Chooser : Sketch {
       {.other_right = true},
       {.gather = 2},
   };
+  // All of them with words first, then without.
   bool contraction(int n) {
     ContractionTaste taste = kTastes[n % std::ssize(kTastes)];
     taste.words = n < std::ssize(kTastes);

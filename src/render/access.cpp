@@ -60,7 +60,7 @@ int axis_of_neighbours(Tiles& tiles, const TileAccess& a, TileSet open, const Ri
 }  // namespace
 
 int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
-  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step == a.parts || a.lane_step == 0) return -1;
+  if (!tiles.lane(open) || !a.lane_step_known || is_contiguous(a) || a.lane_step == 0) return -1;
   return axis_of_neighbours(tiles, a, open,
                             [&](int64_t extent) { return extent % a.lanes == 0; });
 }

@@ -249,7 +249,8 @@ class CWriter : public Writer {
       const int parts = size_of(place.dtype) / size_of(place.unit);
       std::string at = text(place.address, "[", place.offset + l, "]");
       if (parts > 1)
-        at = text("*(const ", memory(d, 1), "*)(", place.address, " + ", place.offset + l * parts, ")");
+        at = text("*(const ", memory(d, 1), "*)(", place.address, " + ", place.offset + l * parts,
+                  ")");
       return gate ? text(gate_lane(*gate, l), " ? ", at, " : 0") : at;
     };
     std::string whole = element(0);
@@ -400,12 +401,12 @@ class CWriter : public Writer {
     const auto spelling = std::ranges::find(dot_spellings, op, &DotSpelling::op);
     ensure(spelling != std::end(dot_spellings), "render: no C function for ", name(op));
     multiplies_words_ = true;
-    const int bits = 32 * c.lanes;
-    const std::string sum = text("(__m", bits, is_float(c.dtype) ? ")" : "i)"),
-                      words = text("(__m", bits, spelling->words, ")");
-    return define(c.dtype, c.lanes, "(", use(c.dtype, c.lanes), ")_mm", c.lanes > 4 ? text(bits) : "",
-                  "_", spelling->function, "(", sum, c.text, ", ", words, a.text, ", ", words, b.text,
-                  ")");
+    const std::string bits = std::to_string(32 * c.lanes),
+                      sum = text("(__m", bits, is_float(c.dtype) ? ")" : "i)"),
+                      words = text("(__m", bits, spelling->words, ")"),
+                      prefix = text(")_mm", c.lanes > 4 ? bits : "", "_");
+    return define(c.dtype, c.lanes, "(", use(c.dtype, c.lanes), prefix, spelling->function, "(", sum,
+                  c.text, ", ", words, a.text, ", ", words, b.text, ")");
   }
 
   Value compare(const char* how, const Value& a, const Value& b) {
