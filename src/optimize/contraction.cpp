@@ -607,7 +607,7 @@ const Dot* widest_dot(const Sketch& s) {
 }
 
 // Along the loop of the sum that is cut into words with the least waste, the longest of these.
-static bool multiply_words(Sketch& s) {
+bool multiply_words(Sketch& s) {
   const Dot* dot = widest_dot(s);
   if (!dot) return false;
   std::vector<UOp> loops = s.reduces;

@@ -36,6 +36,8 @@ struct ContractionTaste {
 };
 // The product of words with the most parts that the target has for its sum; null: there is none.
 const Dot* widest_dot(const Sketch& sketch);
+// The only sum with these; false: there is none.
+bool multiply_words(Sketch& sketch);
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste);
 
 }  // namespace mote

@@ -43,8 +43,10 @@ struct Access {
 class Model {
  public:
   Model(UOp body, const Target& target) : target_(target), order_(toposort(body)) {
-    for (UOp n : order_)
+    for (UOp n : order_) {
       if (n->is(Op::Range)) note_range(n);
+      if (is_word(n)) parts_ |= slot_bit(n->src(1));
+    }
     find_nests(body);
     for (size_t i = 0; i < nests_.size(); ++i) weigh(static_cast<int>(i));
   }
@@ -83,6 +85,7 @@ class Model {
   UOp range_[kSlots];
   double extent_[kSlots];
   uint64_t loops_ = 0, vectors_ = 0, tiles_ = 0, accumulated_ = 0;
+  uint64_t parts_ = 0;  // of words
   uint64_t workers_ = 0;  // who all do what does not depend on them
   std::vector<Nest> nests_;
   std::vector<Access> accesses_;
@@ -118,6 +121,20 @@ class Model {
 
   static bool is_nest(UOp n) {
     return n->is(Op::Stage) || (n->is(Op::Reduce) && !is_word(n));
+  }
+
+  // Its parts are neighbours in memory, and the words of all lanes are.
+  bool is_read_as_word(UOp word) const {
+    const UOp part = word->src(1);
+    const std::vector<UOp> below = toposort(word->src(0));
+    return std::ranges::all_of(below, [&](UOp n) {
+      if (!n->is(Op::Index)) return true;
+      const Gated g = split_gate(n->src(1));
+      bool along = false;
+      for_slots(vectors_ & g.idx->ranges,
+                [&](int s) { along = stride_of(g.idx, range_[s]) == part->src(0)->hi; });
+      return along && stride_of(g.idx, part) == 1 && !(g.valid->ranges & slot_bit(part));
+    });
   }
 
   void find_nests(UOp body) {
@@ -237,6 +254,8 @@ class Model {
   // masks.
   void find_free(std::span<const UOp> values, Memo<bool>& free) const {
     for (UOp n : values) {
+      if (is_word(n) && is_read_as_word(n))
+        for (UOp at = n->src(0); !at->is(Op::Index) && at->nsrc; at = at->src(0)) free[at] = true;
       if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
       UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
       if (gate) free[gate] = true;
@@ -341,6 +360,12 @@ class Model {
     const double vectors = width(uint64_t{1} << s, a.bytes), n = extent_[s];
     const double apart = static_cast<double>(a.step[s]) / static_cast<double>(a.bytes);
     if (a.step[s] == kUneven) return 2 * n;
+    double word = 0;
+    for_slots(parts_, [&](int p) {
+      if (a.step[p] == a.bytes && apart == extent_[p])
+        word = width(uint64_t{1} << s, a.bytes * static_cast<int64_t>(apart)) / apart;
+    });
+    if (word > 0) return word;
     if (apart == 1) return vectors;
     if (apart > 0 && apart <= 4) return vectors * apart * 1.5;
     bool square = false;  // loaded along another axis of the tile, and turned

@@ -171,9 +171,7 @@ std::optional<Product> find_product(const Sketch& s) {
     p.axes.clear();
     for (Node* r : s.sum_stage->src().subspan(2)) p.axes.emplace_back(r);
   }
-  if (dot_of(s.sum->src(0)->op) || s.sum->src(0)->is(Op::Where))
-    for (UOp n : toposort(s.sum->src(0)))
-      if (is_word(n)) p.words |= slot_bit(n->src(1));
+  p.words = s.words;
   for (UOp r : s.reduces) p.depth *= Sketch::size(r);
   auto is_known = [](UOp r) { return Sketch::size(r) > 0; };
   if (reads != 2 || p.depth < 4 || !std::ranges::all_of(p.axes, is_known)) return {};

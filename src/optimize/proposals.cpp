@@ -145,7 +145,8 @@ class Chooser : Sketch {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
   }
-  bool tile(int) {
+  bool tile(int n) {
+    if (n > 0 && !multiply_words(*this)) return false;
     order_reduces(*this, false);
     choose_lanes();
     choose_tile();
@@ -275,6 +276,9 @@ class Chooser : Sketch {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = a.stride(r);
+      for (UOp part : ranges.all)  // words are as wide as their parts together
+        if ((words & slot_bit(part)) && stride && a.step(part) == 1 && *stride % size(part) == 0)
+          *stride /= size(part);
       if (UOp pair = pairs && stride == 2 ? pair_in(a) : UOp()) {
         if (!std::ranges::count(*pairs, pair)) pairs->push_back(pair);
         stride = 1;
@@ -606,7 +610,7 @@ const Chooser::Proposal Chooser::kProposals[7] = {
     {"sweep",        1,  true,  &Chooser::sweep       },
     {"digits",       1,  false, &Chooser::digits      },
     {"rows",         1,  false, &Chooser::rows        },
-    {"tile",         1,  false, &Chooser::tile        },
+    {"tile",         2,  false, &Chooser::tile        },
 };
 
 }  // namespace

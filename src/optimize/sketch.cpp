@@ -80,6 +80,7 @@ void Sketch::look_anew() {
   std::erase_if(order, foreign);
   for (UOp n : order) {
     if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces.push_back(n);
+    if (is_word(n)) words |= slot_bit(n->src(1));
     if (n->is(Op::Reduce) && !is_word(n)) sum = ++sums == 1 ? n : UOp();
     if (n->is(Op::Stage) && n != top && n->src(0)->is(Op::Reduce) && !is_word(n->src(0)))
       sum_stage = n;

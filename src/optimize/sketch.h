@@ -30,6 +30,7 @@ struct Looked {
   Ranges ranges;
   std::vector<UOp> outputs, reduces;  // by slot
   std::vector<Access> accesses;
+  uint64_t words = 0;  // slots of the ranges that count the parts of words
   UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
 };
 
