@@ -232,7 +232,8 @@ static Scalar eval_dot(DType a, DType b, DType sum, std::span<const Scalar> src)
 Scalar eval(Op op, DType dtype, std::span<const Scalar> src) {
   switch (op) {
 #define DOT(op, a, b, sum, meaning) \
-  case Op::op: return eval_dot(DType::a, DType::b, DType::sum, src);
+  case Op::op:                      \
+    return eval_dot(DType::a, DType::b, DType::sum, src);
 #include "ir/dots.def"
 #undef DOT
     case Op::Cast: return eval_cast(dtype, src[0]);

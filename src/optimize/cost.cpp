@@ -85,7 +85,7 @@ class Model {
   UOp range_[kSlots];
   double extent_[kSlots];
   uint64_t loops_ = 0, vectors_ = 0, tiles_ = 0, accumulated_ = 0;
-  uint64_t parts_ = 0;  // of words
+  uint64_t parts_ = 0;    // of words
   uint64_t workers_ = 0;  // who all do what does not depend on them
   std::vector<Nest> nests_;
   std::vector<Access> accesses_;
@@ -119,9 +119,7 @@ class Model {
 
   // ---- nests
 
-  static bool is_nest(UOp n) {
-    return n->is(Op::Stage) || (n->is(Op::Reduce) && !is_word(n));
-  }
+  static bool is_nest(UOp n) { return n->is(Op::Stage) || (n->is(Op::Reduce) && !is_word(n)); }
 
   // Its parts are neighbours in memory, and the words of all lanes are.
   bool is_read_as_word(UOp word) const {

@@ -405,8 +405,8 @@ class CWriter : public Writer {
                       sum = text("(__m", bits, is_float(c.dtype) ? ")" : "i)"),
                       words = text("(__m", bits, spelling->words, ")"),
                       prefix = text(")_mm", c.lanes > 4 ? bits : "", "_");
-    return define(c.dtype, c.lanes, "(", use(c.dtype, c.lanes), prefix, spelling->function, "(", sum,
-                  c.text, ", ", words, a.text, ", ", words, b.text, ")");
+    return define(c.dtype, c.lanes, "(", use(c.dtype, c.lanes), prefix, spelling->function, "(",
+                  sum, c.text, ", ", words, a.text, ", ", words, b.text, ")");
   }
 
   Value compare(const char* how, const Value& a, const Value& b) {
