@@ -91,6 +91,13 @@ TEST_SUITE("same bits") {
       print_bits(name.c_str(), {matmul(a, b), matmul(at.t(), b), matmul(a, bt.t()),
                                 matmul(a, b).relu().sum(0), matmul(a, b).softmax(1)});
     }
+    for (DType narrow : {bfloat16, float16}) {
+      Tensor a = values({300, 257}).to(narrow), b = values({257, 130}).to(narrow),
+             w = values({24, 16, 3, 3}).to(narrow);
+      print_bits("narrow products",
+                 {matmul(a, b), matmul(b.t(), a.t()), matmul(a, b).relu().sum(0),
+                  values({3, 16, 20, 20}).to(narrow).conv2d(w, {}, {.padding = 1})});
+    }
     Tensor x = values({3000});
     print_bits("products by vectors", {values({2000, 3000}).mv(x), values({3000, 2000}).t().mv(x)});
     Tensor wide = values({2048, 3000});

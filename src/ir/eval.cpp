@@ -208,8 +208,34 @@ static bool eval_compare(Op op, const Scalar& a, const Scalar& b) {
   return op == Op::Lt ? int_less(a.dtype, a.i, b.i) : a.i == b.i;
 }
 
+// As a machine without subnormals of f32 sees it.
+static double flushed(double v) { return std::fabs(v) < 0x1p-126 ? std::copysign(0.0, v) : v; }
+
+// The last part first, as machines have it. Each sum of floats is rounded once.
+static Scalar eval_dot(DType a, DType b, DType sum, std::span<const Scalar> src) {
+  Scalar out = src[2];
+  if (is_float(sum)) out.f = flushed(out.f);
+  const int bits = row(a).bits;
+  for (int at = 32 - bits; at >= 0; at -= bits) {
+    auto part = [&](DType d, const Scalar& word) {
+      return eval_bitcast(d, scalar(bits_type(bits), word.i >> at));
+    };
+    const Scalar x = part(a, src[0]), y = part(b, src[1]);
+    if (is_float(sum))
+      out.f = flushed(round_to(sum, out.f + flushed(x.f) * flushed(y.f)));
+    else
+      out.i = wrap_to(sum, out.i + x.i * y.i);
+  }
+  return out;
+}
+
 Scalar eval(Op op, DType dtype, std::span<const Scalar> src) {
   switch (op) {
+#define DOT(op, a, b, sum, meaning) \
+  case Op::op:                      \
+    return eval_dot(DType::a, DType::b, DType::sum, src);
+#include "ir/dots.def"
+#undef DOT
     case Op::Cast: return eval_cast(dtype, src[0]);
     case Op::Bitcast: return eval_bitcast(dtype, src[0]);
     case Op::Where: return src[0].i ? src[1] : src[2];

@@ -8,6 +8,7 @@
 
 #include "base/lifetime.h"
 #include "ir/build.h"
+#include "ir/dots.h"
 #include "ir/graph.h"
 #include "ir/print.h"
 #include "ir/program.h"
@@ -42,6 +43,9 @@ bool valid_dtypes(UOp u) {
   if (u->is(Op::Where)) return u->src(1)->dtype == u->dtype && u->src(2)->dtype == u->dtype;
   if (has(u->op, Compares)) return sources_have(u, u->src(0)->dtype) && u->dtype == DType::boolean;
   if (u->is(Op::Cast) || u->is(Op::Bitcast)) return u->dtype != DType::none;
+  if (const Dot* dot = dot_of(u->op))
+    return u->src(0)->dtype == DType::u32 && u->src(1)->dtype == DType::u32 &&
+           u->src(2)->dtype == u->dtype && u->dtype == dot->sum;
   return sources_have(u, u->dtype) && u->dtype != DType::none;
 }
 
@@ -321,9 +325,11 @@ MOTE_MADE_FIRST const SpecRule program_rules[] = {
        return is_int(u->dtype) && u->src(0)->dtype == u->dtype && range_slot(u) >= 0 &&
               range_slot(u) < kSlots && (!is_tile_range(u) || u->src(0)->is(Op::Const));
      }},
-    {Op::Index, "Index finds a place of a memory by an integer",
+    {Op::Index, "Index finds a place of a memory, or a word of its elements, by an integer",
      [](UOp u) {
-       return is_memory(u->src(0)) && u->src(0)->dtype == u->dtype && is_int(u->src(1)->dtype);
+       const bool word = u->dtype == DType::u32 && size_of(u->src(0)->dtype) < 4;
+       return is_memory(u->src(0)) && (u->src(0)->dtype == u->dtype || word) &&
+              is_int(u->src(1)->dtype);
      }},
     {Op::Reg, "a Reg has a slot and tile ranges",
      [](UOp u) { return u->ints().size() == 1 && std::ranges::all_of(u->src(), is_tile_range); }},

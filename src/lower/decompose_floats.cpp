@@ -12,6 +12,13 @@ UOp f32(double v) { return constant(DType::f32, v); }
 UOp bits_of(UOp x) { return make(Op::Bitcast, DType::u32, {x}); }
 UOp float_of(UOp b) { return make(Op::Bitcast, DType::f32, {b}); }
 
+// The bf16 nearest to x, as an f32: its upper half, rounded.
+UOp round_bf16(UOp x) {
+  UOp bits = bits_of(x), last = shift_right(bits, 16) & u32(1);
+  UOp near = where(eq(x, x), bits + (last + u32(0x7fff)), u32(0x7fc00000));
+  return float_of(near & u32(0xffff0000));
+}
+
 // The pattern of d nearest to x, in a u32.
 UOp pattern_of(UOp x, DType d) {
   const SmallFloat l = layout_of(d);
@@ -49,7 +56,9 @@ UOp value_of(UOp code, DType d) {
 
 UOp encode_float(UOp x, DType d) { return cast(pattern_of(x, d), bits_type(row(d).bits)); }
 UOp decode_float(UOp bits, DType d) { return value_of(cast(bits, DType::u32), d); }
-UOp round_float(UOp x, DType d) { return value_of(pattern_of(x, d), d); }
+UOp round_float(UOp x, DType d) {
+  return d == DType::bf16 ? round_bf16(x) : value_of(pattern_of(x, d), d);
+}
 
 UOp narrow_to_odd(UOp x) {
   UOp near = cast(x, DType::f32), back = cast(near, DType::f64), bits = bits_of(near);
@@ -115,7 +124,9 @@ class FloatCarrier {
   static UOp decoded(UOp bits, DType d) {
     return d == DType::f64 ? decode_double(bits) : decode_float(bits, d);
   }
+  // Of a value that d holds.
   static UOp encoded(UOp x, DType d) {
+    if (d == DType::bf16) return cast(shift_right(bits_of(x), 16), DType::u16);
     return d == DType::f64 ? encode_double(x) : encode_float(x, d);
   }
   // x as d would hold it. f64 holds every f32.

@@ -9,6 +9,7 @@
 
 #include "algebra/algebra.h"
 #include "base/error.h"
+#include "ir/dots.h"
 #include "lower/guards.h"
 #include "lower/lower.h"
 #include "rewrite/rewrite.h"
@@ -477,6 +478,8 @@ class Linearizer {
       src[0] = before;
       return make(Op::Fragment, value->dtype, src, value->arg);
     }
+    if (dot_of(value->op) && value->src(2) == fold_identity(op, value->dtype))
+      return make(value->op, value->dtype, {value->src(0), value->src(1), before});
     if (!fuse_ || op != Op::Add || !value->is(Op::Mul) || !is_fusable(value->dtype))
       return binary(op, before, value);
     return mul_add(value->src(0), value->src(1), before);

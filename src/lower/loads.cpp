@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "ir/dots.h"
 #include "lower/lower.h"
 
 namespace mote {
@@ -52,8 +53,27 @@ UOp with_places(UOp n, const Mapped& now) {
   return make(n->op, n->dtype, src, n->arg);
 }
 
+// A word whose parts are neighbours in memory is read at once.
+UOp word_read(UOp n, const Mapped& now) {
+  if (!is_word(n) || n->nsrc != 2) return {};
+  UOp r = n->src(1), at = n->src(0);
+  for (Op op : {Op::Shl, Op::Cast, Op::Bitcast})
+    if (at->is(op)) at = at->src(0);
+  if (!at->is(Op::Index) || size_of(at->dtype) * r->src(0)->hi != size_of(n->dtype)) return {};
+  if (simplify(n) != simplify(word_over(at, r))) return {};
+  const Gated g = split_gate(now(at->src(1)));
+  if ((g.valid->ranges & slot_bit(r)) || stride_of(g.idx, r) != 1) return {};
+  const std::pair<UOp, UOp> first[] = {
+      {r, index(0)}
+  };
+  UOp position = simplify(substitute(gated(g.valid, g.idx), first));
+  UOp place[] = {now(at->src(0)), position};
+  return read(n, {reinterpret_cast<Node* const*>(place), 2});
+}
+
 UOp with_loads(UOp n, const Mapped& now) {
   switch (n->op) {
+    case Op::Reduce: return word_read(n, now);
     case Op::Box:
     case Op::Await: return with_places(n, now);
     case Op::Fragment: return multiplied(n, now);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "algebra/algebra.h"
+#include "optimize/dots.h"
 
 namespace mote {
 
@@ -48,7 +49,8 @@ class Contraction {
         first_(p.first),
         second_(p.second),
         depth_(p.depth),
-        bytes_(p.bytes) {}
+        bytes_(p.bytes),
+        words_(p.words) {}
 
   bool run() {
     choose_view();
@@ -73,6 +75,7 @@ class Contraction {
   const UOp result_;
   const Access first_, second_;
   const int64_t depth_, bytes_;
+  const uint64_t words_;  // slots of the ranges that count their parts
   View view_;
   UOp block_axis_;  // of several reduces the one in blocks, of 1 if no depth is given
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
@@ -136,16 +139,27 @@ class Contraction {
     return {};
   }
 
+  // Its elements lie as the parts of a word do, or there are no words.
+  bool lies_in_words(const Access& a) const {
+    const bool gated_within = a.gated && (a.gated_by & words_);
+    return !words_ || !a.memory->is(Op::Param) ||
+           (!gated_within && std::ranges::all_of(s_.ranges.all, [&](UOp r) {
+             return !(slot_bit(r) & words_) ||
+                    (a.step(r) == 1 && size(r) * size_of(a.dtype()) == 4);
+           }));
+  }
+
   bool packs_left(const View& v) const {
     const int64_t m = v.rows;
     if (!v.left.memory->is(Op::Param)) return false;
+    if (!lies_in_words(v.left)) return true;
     if (s_.focus >= 0) return v.left.gated;  // few rows, all near
     return s_.reduces.size() == 1 && ceil_div(v.columns, v.tile.columns()) >= 4 &&
            (m * depth_ * bytes_ > target_.l2_bytes || m % v.tile.rows != 0);
   }
   bool packs_right(const View& v) const {
     if (!v.right.memory->is(Op::Param)) return false;
-    if (!v.lies) return true;
+    if (!v.lies || !lies_in_words(v.right)) return true;
     return s_.reduces.size() == 1 && ceil_div(v.rows, v.tile.rows) >= 4 &&
            v.columns * depth_ * bytes_ > target_.l2_bytes / 4;
   }
@@ -477,8 +491,32 @@ class Contraction {
 
 }  // namespace
 
+const Dot* widest_dot(const Sketch& s) {
+  const Dot* best = nullptr;
+  for (const Dot& dot : dots())
+    if (s.sum && s.target->dots.has(dot.op) && (!best || dot.parts() > best->parts()) &&
+        may_be_words(s.sum, dot))
+      best = &dot;
+  return best;
+}
+
+// Along the loop of the sum that is cut into words with the least waste, the longest of these.
+bool multiply_words(Sketch& s) {
+  const Dot* dot = widest_dot(s);
+  if (!dot) return false;
+  std::vector<UOp> loops = s.reduces;
+  std::ranges::stable_sort(loops, {}, [&](UOp r) {
+    const int64_t n = Sketch::size(r);
+    return std::pair(n > 0 ? waste(n, dot->parts()) : HUGE_VAL, -n);
+  });
+  return std::ranges::any_of(loops, [&](UOp r) {
+    return s.act({Action::Dot, range_slot(r), dot - dots().data()});
+  });
+}
+
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   Sketch trial = sketch;
+  if (taste.words && !multiply_words(trial)) return false;
   order_reduces(trial, taste.as == Gather::Matrix);
   const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
   if (taste.masks && !is_gated) return false;

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "ir/dots.h"
 #include "optimize/sketch.h"
 
 namespace mote {
@@ -11,8 +12,9 @@ struct Product {
   std::vector<UOp> axes;  // of the result
   UOp result;             // its position
   Access first, second;
-  int64_t depth = 1;  // products per sum
-  int64_t bytes = 4;  // of an accumulator
+  int64_t depth = 1;   // products per sum
+  int64_t bytes = 4;   // of an accumulator
+  uint64_t words = 0;  // slots of the ranges that count the parts of words
 };
 std::optional<Product> find_product(const Sketch& sketch);
 
@@ -31,10 +33,15 @@ struct ContractionTaste {
   int view = 0;              // which axes are rows and columns: the n-th best
   bool other_right = false;  // packed if it would not be, and the reverse
   bool whole = false;        // the sum in no blocks
+  bool words = false;        // narrow factors are multiplied as words
   bool masks = false;        // gates are no loops that end early
   int gather = 0;            // first of all, this one of the sides that want it; 0: none
   Gather as = Gather::Matrix;
 };
+// The product of words with the most parts that the target has for its sum; null: there is none.
+const Dot* widest_dot(const Sketch& sketch);
+// The only sum with these; false: there is none.
+bool multiply_words(Sketch& sketch);
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste);
 
 }  // namespace mote

@@ -9,6 +9,7 @@
 
 #include "algebra/algebra.h"
 #include "base/integers.h"
+#include "ir/dots.h"
 #include "ir/memo.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
@@ -42,8 +43,10 @@ struct Access {
 class Model {
  public:
   Model(UOp body, const Target& target) : target_(target), order_(toposort(body)) {
-    for (UOp n : order_)
+    for (UOp n : order_) {
       if (n->is(Op::Range)) note_range(n);
+      if (is_word(n)) parts_ |= slot_bit(n->src(1));
+    }
     find_nests(body);
     for (size_t i = 0; i < nests_.size(); ++i) weigh(static_cast<int>(i));
   }
@@ -85,6 +88,7 @@ class Model {
   UOp range_[kSlots];
   double extent_[kSlots];
   uint64_t loops_ = 0, vectors_ = 0, tiles_ = 0, accumulated_ = 0;
+  uint64_t parts_ = 0;    // of words
   uint64_t workers_ = 0;  // of the launch: all do what does not depend on them
   std::vector<Nest> nests_;
   std::vector<Access> accesses_;
@@ -118,11 +122,27 @@ class Model {
 
   // ---- nests
 
+  static bool is_nest(UOp n) { return n->is(Op::Stage) || (n->is(Op::Reduce) && !is_word(n)); }
+
+  // Its parts are neighbours in memory, and the words of all lanes are.
+  bool is_read_as_word(UOp word) const {
+    const UOp part = word->src(1);
+    const std::vector<UOp> below = toposort(word->src(0));
+    return std::ranges::all_of(below, [&](UOp n) {
+      if (!n->is(Op::Index)) return true;
+      const Gated g = split_gate(n->src(1));
+      bool along = false;
+      for_slots(vectors_ & g.idx->ranges,
+                [&](int s) { along = stride_of(g.idx, range_[s]) == part->src(0)->hi; });
+      return along && stride_of(g.idx, part) == 1 && !(g.valid->ranges & slot_bit(part));
+    });
+  }
+
   void find_nests(UOp body) {
     Nest outputs{body, 0, 0, {}};
     for (Node* end : body->src()) outputs.closed |= closed_slots(UOp(end));
     for (UOp n : order_) {
-      if (!n->is(Op::Stage) && !n->is(Op::Reduce)) continue;
+      if (!is_nest(n)) continue;
       Nest nest{n, 0, n->ranges, {}};
       nest.closed = closed_slots(n);
       if (n->is(Op::Reduce)) {  // these are loops of what stores it
@@ -217,7 +237,7 @@ class Model {
       for (Node* end : nest.root->src()) roots.emplace_back(end);
     else
       roots.push_back(nest.root);
-    auto is_own = [&](UOp n) { return n == nest.root || !(n->is(Op::Stage) || n->is(Op::Reduce)); };
+    auto is_own = [&](UOp n) { return n == nest.root || !is_nest(n); };
     std::vector<UOp> all = toposort(roots, is_own);
     std::erase_if(all, [&](UOp n) { return !is_own(n); });
     return all;
@@ -231,14 +251,19 @@ class Model {
     }
   }
 
-  // Products that are part of a multiply-add, and gates on what is summed, which are masks.
+  // Products that are part of a multiply-add, or of words, and gates on what is summed, which are
+  // masks.
   void find_free(std::span<const UOp> values, Memo<bool>& free) const {
     for (UOp n : values) {
+      if (is_word(n) && is_read_as_word(n))
+        for (UOp at = n->src(0); !at->is(Op::Index) && at->nsrc; at = at->src(0)) free[at] = true;
       if (!n->is(Op::Reduce) && !n->is(Op::Add)) continue;
       UOp gate = n->is(Op::Reduce) && n->src(0)->is(Op::Where) ? n->src(0) : UOp();
       if (gate) free[gate] = true;
-      for (Node* s : (gate ? gate : n)->src())
-        if (s->op == Op::Mul && is_float(s->dtype) && target_.fma) free[s] = true;
+      for (Node* s : (gate ? gate : n)->src()) {
+        const bool fused = s->op == Op::Mul && is_float(s->dtype) && target_.fma;
+        if (fused || dot_of(s->op)) free[s] = true;
+      }
     }
   }
 
@@ -259,7 +284,7 @@ class Model {
         (store ? stores : loads) += note_access(n->src(0), n->src(1), n->dtype, store, at);
       } else if (n->is(Op::Stage)) {
         stores += note_access(n, n->src(1), n->dtype, true, at);
-      } else if (n->is(Op::Reduce)) {
+      } else if (n->is(Op::Reduce) && !is_word(n)) {
         operations += fold(nest, n);
       } else if (has(n->op, Alu) && !(*free)[n]) {
         const bool vector = (n->ranges & vectors_) || (is_float(n->dtype) && !vectors_);
@@ -336,6 +361,12 @@ class Model {
     const double vectors = width(uint64_t{1} << s, a.bytes), n = extent_[s];
     const double apart = static_cast<double>(a.step[s]) / static_cast<double>(a.bytes);
     if (a.step[s] == kUneven) return 2 * n;
+    double word = 0;
+    for_slots(parts_, [&](int p) {
+      if (a.step[p] == a.bytes && apart == extent_[p])
+        word = width(uint64_t{1} << s, a.bytes * static_cast<int64_t>(apart)) / apart;
+    });
+    if (word > 0) return word;
     if (apart == 1) return vectors;
     if (apart > 0 && apart <= 4) return vectors * apart * 1.5;
     bool square = false;  // loaded along another axis of the tile, and turned

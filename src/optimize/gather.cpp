@@ -118,7 +118,7 @@ class Gatherer {
 
   // Half of the second cache, in blocks of the sum if there is room for too few columns otherwise.
   bool choose_size() {
-    int64_t depth = size_of(side_.dtype()), all = 1;
+    int64_t depth = p_.words ? p_.bytes : size_of(side_.dtype()), all = 1;
     for (UOp r : folded_) {
       if (!is_const(r->src(0))) return false;
       depth *= Sketch::size(r);
@@ -256,6 +256,7 @@ std::optional<Product> find_product(const Sketch& s) {
     p.axes.clear();
     for (Node* r : s.sum_stage->src().subspan(2)) p.axes.emplace_back(r);
   }
+  p.words = s.words;
   for (UOp r : s.reduces) p.depth *= Sketch::size(r);
   auto is_known = [](UOp r) { return Sketch::size(r) > 0; };
   if (reads != 2 || p.depth < 4 || !std::ranges::all_of(p.axes, is_known)) return {};

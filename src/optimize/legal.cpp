@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algebra/algebra.h"
+#include "ir/dots.h"
 #include "ir/freedoms.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
@@ -362,6 +363,7 @@ bool runs_on(UOp body, std::span<const UOp> order, const Target& target, UOp mad
       workers *= n->src(0)->hi;
       if (workers > target.workers) return false;
     }
+    if (dot_of(n->op) && !target.dots.has(n->op)) return false;
     if (target.has(n->dtype)) continue;
     if (!accumulated_ranges(n).empty() || multiplies_staged(n)) return false;
   }

@@ -47,6 +47,8 @@
 //   bound 1              loops over rows that are staged for slot 1 end where a mask hides the rest
 //   divide 3             the sum over slot 3 is divided, not each of the weights in it, where these
 //                        are a row of exponentials divided by their sum
+//   dot 3 1              the sum of products over slot 3 is one of products of words, by row 1 of
+//                        ir/dots.def: the range counts words
 //   stage_rows 1 48      slot 1 becomes outer*48 + inner, and what is staged or folded for each of
 //                        its positions is staged for all of inner, each in a nest of its own
 // Roles for split: loop or reduce (as the range split), upcast, unroll (of reduces), vector (where

@@ -99,7 +99,8 @@ class Chooser : Sketch {
     double products = sum && !reduces.empty() ? 1 : 0;
     for (const std::vector<UOp>& list : {outputs, reduces})
       for (UOp r : list) products *= static_cast<double>(size(r));
-    return products / static_cast<double>(lanes());
+    const Dot* dot = widest_dot(*this);
+    return products / static_cast<double>(lanes() * (dot ? dot->parts() : 1));
   }
 
   Tuned finished() {
@@ -122,7 +123,13 @@ class Chooser : Sketch {
       {.other_right = true},
       {.gather = 2},
   };
-  bool contraction(int n) { return tile_contraction(*this, kTastes[n]); }
+  static constexpr int kWordless = std::ssize(kTastes);
+  // All of them with words first, then without.
+  bool contraction(int n) {
+    ContractionTaste taste = kTastes[n % kWordless];
+    taste.words = n < kWordless;
+    return tile_contraction(*this, taste);
+  }
   bool squares(int) { return transpose_squares(); }
   bool memory_order(int) { return fold_as_memory_lies(); }
   bool sweep(int) {
@@ -131,7 +138,7 @@ class Chooser : Sketch {
     choose_lanes();
     return sweep_rows();
   }
-  bool digits(int n) { return split_digits() && (n ? contraction(n - 1) : tile(0)); }
+  bool digits(int n) { return split_digits() && (n ? contraction(kWordless + n - 1) : tile(0)); }
   bool rows(int) {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
@@ -174,7 +181,8 @@ class Chooser : Sketch {
       }
     return best;
   }
-  bool tile(int) {
+  bool tile(int n) {
+    if (n > 0 && !multiply_words(*this)) return false;
     order_reduces(*this, false);
     choose_lanes();
     choose_tile();
@@ -306,6 +314,9 @@ class Chooser : Sketch {
     int score = 0;
     for (const Access& a : accesses) {
       std::optional<int64_t> stride = a.stride(r);
+      for (UOp part : ranges.all)  // words are as wide as their parts together
+        if ((words & slot_bit(part)) && stride && a.step(part) == 1 && *stride % size(part) == 0)
+          *stride /= size(part);
       if (UOp pair = pairs && stride == 2 ? pair_in(a) : UOp()) {
         if (!std::ranges::count(*pairs, pair)) pairs->push_back(pair);
         stride = 1;
@@ -625,14 +636,14 @@ class Chooser : Sketch {
 };
 
 const Chooser::Proposal Chooser::kProposals[8] = {
-    {"contraction",  9, &Chooser::contraction },
-    {"planes",       1, &Chooser::planes      },
-    {"squares",      1, &Chooser::squares     },
-    {"memory order", 1, &Chooser::memory_order},
-    {"sweep",        1, &Chooser::sweep       },
-    {"digits",       5, &Chooser::digits      },
-    {"rows",         1, &Chooser::rows        },
-    {"tile",         1, &Chooser::tile        },
+    {"contraction",  18, &Chooser::contraction },
+    {"planes",       1,  &Chooser::planes      },
+    {"squares",      1,  &Chooser::squares     },
+    {"memory order", 1,  &Chooser::memory_order},
+    {"sweep",        1,  &Chooser::sweep       },
+    {"digits",       5,  &Chooser::digits      },
+    {"rows",         1,  &Chooser::rows        },
+    {"tile",         2,  &Chooser::tile        },
 };
 
 }  // namespace

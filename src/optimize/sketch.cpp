@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "algebra/algebra.h"
+#include "ir/dots.h"
 #include "ir/memo.h"
 
 namespace mote {
@@ -54,11 +55,11 @@ void Sketch::note_accesses(std::span<const UOp> order) {
 }
 
 void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
-  UOp position = split_gate(place).idx;
+  const Gated g = split_gate(place);
   // What is staged is another element wherever the stage is filled again.
   const uint64_t filled = !store && memory->is(Op::Stage) ? memory->ranges : 0;
-  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position), filled,
-                      linear(position)});
+  accesses.push_back({memory, g.idx, store, place != g.idx, nest, g.valid->ranges, ranges_in(g.idx),
+                      filled, linear(g.idx)});
 }
 
 void Sketch::look() {
@@ -81,8 +82,10 @@ void Sketch::look_anew() {
   std::erase_if(order, foreign);
   for (UOp n : order) {
     if (n->is(Op::Range) && range_role(n) == Role::Reduce) reduces.push_back(n);
-    if (n->is(Op::Reduce)) sum = ++sums == 1 ? n : UOp();
-    if (n->is(Op::Stage) && n != top && n->src(0)->is(Op::Reduce)) sum_stage = n;
+    if (is_word(n)) words |= slot_bit(n->src(1));
+    if (n->is(Op::Reduce) && !is_word(n)) sum = ++sums == 1 ? n : UOp();
+    if (n->is(Op::Stage) && n != top && n->src(0)->is(Op::Reduce) && !is_word(n->src(0)))
+      sum_stage = n;
   }
   note_accesses(order);
   if (top->is(Op::Stage))

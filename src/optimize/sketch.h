@@ -14,6 +14,7 @@ struct Access {
   UOp position;  // without its gate
   bool store = false, gated = false;
   uint64_t nest = 0;      // ranges of the reduces it stands in, and of what is around them
+  uint64_t gated_by = 0;  // slots of the ranges that the gate depends on
   uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
   uint64_t filled_by = 0;  // slots of the loops that a stage is filled again in
   Linear sum = {};        // the position
@@ -30,6 +31,7 @@ struct Looked {
   Ranges ranges;
   std::vector<UOp> outputs, reduces;  // by slot
   std::vector<Access> accesses;
+  uint64_t words = 0;  // slots of the ranges that count the parts of words
   UOp sum, sum_stage;  // the only reduce, and where it is staged; empty: none, or several
 };
 

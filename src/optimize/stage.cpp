@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "algebra/algebra.h"
+#include "ir/dots.h"
 #include "ir/program.h"
 #include "optimize/apply.h"
 
@@ -30,8 +31,10 @@ std::vector<UOp> values_alike(UOp read, std::span<const UOp> order) {
   if (std::ranges::count(ranges, Role::Fragment, range_role)) return values;
   while (true) {
     UOp user = only_user(order, values.back());
-    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return values;
-    if (user->dtype == DType::index || user->dtype == DType::boolean) return values;
+    if (!user || !(has(user->op, Alu) || is_word(user)) || (user->ranges & ~read->ranges))
+      return values;
+    if (dot_of(user->op) || user->dtype == DType::index || user->dtype == DType::boolean)
+      return values;
     values.push_back(user);
   }
 }
@@ -53,7 +56,7 @@ Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
   UOp sum;
   auto no = [&](const char* why) { return refuse(refused, why), Staged(); };
   for (UOp n : toposort(body)) {
-    if (!n->is(Op::Reduce)) continue;
+    if (!n->is(Op::Reduce) || is_word(n)) continue;
     if (sum) return no("several reduces");
     sum = n;
   }
@@ -189,7 +192,7 @@ int loops_copied(UOp value, uint64_t slots) {
   for (UOp n : toposort(value)) {
     if (!(n->ranges & slots)) continue;
     if (n->is(Op::Stage)) loops += static_cast<int>(n->nsrc) - 2;
-    if (n->is(Op::Reduce)) loops += static_cast<int>(n->nsrc) - 1;
+    if (n->is(Op::Reduce) && !is_word(n)) loops += static_cast<int>(n->nsrc) - 1;
   }
   return loops;
 }

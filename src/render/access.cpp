@@ -14,6 +14,8 @@ TileAccess access_of(Tiles& tiles, UOp statement, UOp index, UOp gate) {
                gate,
                static_cast<int>(memory->ints(0)),
                index->dtype,
+               memory->dtype,
+               size_of(index->dtype) / size_of(memory->dtype),
                all & ~steps.nonlinear,
                all & steps.nonlinear,
                tiles.lanes(tiles.of(statement)),
@@ -32,7 +34,14 @@ TileAccess without_gate(TileAccess a) {
   return a;
 }
 
-bool is_contiguous(const TileAccess& a) { return a.lane_step_known && a.lane_step == 1; }
+bool is_contiguous(const TileAccess& a) { return a.lane_step_known && a.lane_step == a.parts; }
+
+bool is_little_apart(const TileAccess& a) {
+  constexpr int64_t kMostApart = 4;
+  const int64_t step = a.lane_step / a.parts;
+  return a.lane_step_known && a.lanes >= 4 && step > 1 && step <= kMostApart &&
+         a.lane_step % a.parts == 0;
+}
 
 namespace {
 
@@ -43,7 +52,7 @@ int axis_of_neighbours(Tiles& tiles, const TileAccess& a, TileSet open, const Ri
   const Steps& steps = tiles.steps(a.position);
   for (TileSet rest = open & a.linear & ~lane & ~gated; rest; rest &= rest - 1) {
     const int t = std::countr_zero(rest);
-    if (steps.of(t) == 1 && right(tiles.extent(t))) return t;
+    if (steps.of(t) == a.parts && right(tiles.extent(t))) return t;
   }
   return -1;
 }
@@ -51,13 +60,13 @@ int axis_of_neighbours(Tiles& tiles, const TileAccess& a, TileSet open, const Ri
 }  // namespace
 
 int transposed_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
-  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step == 1 || a.lane_step == 0) return -1;
+  if (!tiles.lane(open) || !a.lane_step_known || is_contiguous(a) || a.lane_step == 0) return -1;
   return axis_of_neighbours(tiles, a, open,
                             [&](int64_t extent) { return extent % a.lanes == 0; });
 }
 
 int paired_axis(Tiles& tiles, const TileAccess& a, TileSet open) {
-  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step != 2) return -1;
+  if (!tiles.lane(open) || !a.lane_step_known || a.lane_step != 2 * a.parts) return -1;
   return axis_of_neighbours(tiles, a, open, [](int64_t extent) { return extent == 2; });
 }
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/dots.h"
 #include "ir/freedoms.h"
 
 namespace mote {
 
 namespace {
+
+constexpr int kLeastWords = 4;
 
 // Bools are a lattice, whatever the op is called.
 Op bool_op(Op op) {
@@ -28,6 +31,8 @@ const Value* chosen_by_known(Op op, DType dtype, std::span<const Value> src) {
 
 Value Arithmetic::alu(Op op, DType dtype, std::span<const Value> src, bool exact) {
   if (dtype == DType::boolean) op = bool_op(op);
+  if (dot_of(op) && (src[0].lanes < kLeastWords || src[0].lanes > writer.most_words()))
+    return multiply_words(op, dtype, src);
   if (std::ranges::all_of(src, [](const Value& v) { return v.literal.has_value(); })) {
     Scalar args[3];
     for (size_t i = 0; i < src.size(); ++i) args[i] = *src[i].literal;
@@ -43,6 +48,24 @@ Value Arithmetic::alu(Op op, DType dtype, std::span<const Value> src, bool exact
   const Value result = writer.alu(op, dtype, src, exact);
   const bool extreme = (op == Op::Max || op == Op::Min) && is_float(dtype);
   return extreme && !allows(Freedom::EitherZero) ? with_zero(op, src, result) : result;
+}
+
+// In as many lanes as the instructions have.
+Value Arithmetic::multiply_words(Op op, DType dtype, std::span<const Value> src) {
+  const int lanes = src[0].lanes, step = std::clamp(lanes, kLeastWords, writer.most_words());
+  auto element = [&](const Value& v, int l) { return v.lanes == 1 ? v : writer.slice(v, l, 1); };
+  std::vector<Value> out;
+  for (int first = 0; first < lanes; first += step) {
+    std::array<Value, 3> part;
+    for (size_t i = 0; i < 3; ++i) {
+      std::vector<Value> elements;
+      for (int l = 0; l < step; ++l) elements.push_back(element(src[i], (first + l) % lanes));
+      part[i] = writer.join(elements);
+    }
+    const Value sums = writer.alu(op, dtype, part, false);
+    for (int l = 0; l < std::min(step, lanes); ++l) out.push_back(writer.slice(sums, l, 1));
+  }
+  return lanes == 1 ? out[0] : writer.join(out);
 }
 
 // Of equal values the bits are those of both; of two zeros Min has the sign of either.

@@ -14,6 +14,7 @@ struct Arithmetic {
   Value fold_lanes(Op op, Value v);  // to one element
 
  private:
+  Value multiply_words(Op op, DType dtype, std::span<const Value> src);
   Value with_zero(Op op, std::span<const Value> src, const Value& chosen);
 };
 

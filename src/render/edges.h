@@ -14,8 +14,8 @@ struct EdgeTest {
   int64_t reach;
 };
 
-// By the loop: those in it, where it has no loops inside. Only of programs with variables: a size
-// that is a number has its loops chosen to fit.
+// By the loop: those in it, where it has no loops inside. Of a size that is a number only what the
+// last of many rounds alone goes beyond.
 std::map<const Node*, std::vector<EdgeTest>> edge_tests(const Program& program, Tiles& tiles);
 
 }  // namespace mote

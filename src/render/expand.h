@@ -27,13 +27,14 @@ struct Value {
 
 using Gate = std::optional<Value>;
 
-// Elements from here on: the address plus a constant number of elements.
+// Elements from here on: the address plus a constant number of elements of the memory.
 struct Place {
   std::string address;
   int64_t offset = 0;
   DType dtype = DType::none;
-  bool streamed = false;  // stored past the caches, where its address allows
-  int64_t divisor = 1;    // of its number of elements from the start of the memory; 0: it is 0
+  DType unit = DType::none;  // of the memory: narrower where words of it are read
+  bool streamed = false;     // stored past the caches, where its address allows
+  int64_t divisor = 1;       // of its number of elements from the start of the memory; 0: it is 0
 };
 
 // A target language. Functions that return a Value write its definition first.
@@ -51,6 +52,8 @@ class Writer {
   // Sources and result have the same lanes. exact: integer arithmetic that does not wrap,
   // a sum of floats that is not fused with a product.
   virtual Value alu(Op op, DType dtype, std::span<const Value> src, bool exact) = 0;
+  // How many words an instruction multiplies at most; at least 4.
+  virtual int most_words() const { return 16; }
 
   virtual Value var(int number, DType dtype) = 0;  // once each, before any statement
   // The loop's position. Runs at least once if not may_be_empty.

@@ -17,7 +17,7 @@ Place Expander::place(const TileAccess& a, const Point& at, std::optional<int> l
   if (addresses[k].empty()) {
     Value position = value(a.position, a.position_open, at, vector ? a.lanes : 1);
     if (vector) position = writer_.slice(position, *lane, 1);
-    addresses[k] = writer_.address(a.slot, a.dtype, position);
+    addresses[k] = writer_.address(a.slot, a.unit, position);
   }
   int64_t offset = 0;
   const Steps& steps = tiles_.steps(a.position);
@@ -27,7 +27,7 @@ Place Expander::place(const TileAccess& a, const Point& at, std::optional<int> l
   }
   if (lane && !vector) offset += a.lane_step * *lane;
   const int64_t divisor = std::gcd(tiles_.divisor(a.position, a.position_open), offset);
-  return {addresses[k], offset, a.dtype, a.streamed, divisor};
+  return {addresses[k], offset, a.dtype, a.unit, a.streamed, divisor};
 }
 
 Gate Expander::gate_lane(const Gate& gate, int lane) {
@@ -124,7 +124,7 @@ void Expander::for_pairs(const TileAccess& a, TileSet open, int axis, const Step
   do {
     const Gate gate = gate_value(a, at);
     Place there = place(a, at, {}, addresses);
-    for (int v = 0; v < 2; ++v, there.offset += a.lanes) {
+    for (int v = 0; v < 2; ++v, there.offset += a.lanes * a.parts) {
       auto half = [&](int l) { return (v * a.lanes + l) / 2; };
       step(at, v, there, gate && gate->lanes > 1 ? picked(*gate, *gate, half) : gate);
     }
@@ -161,6 +161,37 @@ void Expander::store_pairs(const TileAccess& a, int axis, UOp u) {
   });
 }
 
+// Lanes that lie a few elements apart: vectors of all that lies between, no further than the last
+// lane, and the lanes picked out of them.
+Value Expander::load_apart(const TileAccess& a, const Place& first, const Gate& gate) {
+  const int step = static_cast<int>(a.lane_step) / a.parts, last = (a.lanes - 1) * step;
+  const bool masked = gate && gate->lanes > 1;
+  Value all;
+  for (int begin = 0; begin <= last; begin += a.lanes) {
+    const int from = std::min(begin, last + 1 - a.lanes);
+    // Which lane an element of this vector is, if it is one that no vector before has.
+    auto lane_at = [&](int element) {
+      const int at = from + element;
+      return at >= begin && at % step == 0 ? at / step : -1;
+    };
+    Place there = first;
+    there.offset += int64_t{from} * a.parts;
+    there.divisor = std::gcd(there.divisor, int64_t{from} * a.parts);
+    Gate mask = gate;
+    if (masked) {
+      const Value none = writer_.literal(scalar(DType::boolean, int64_t{0}), a.lanes);
+      mask = picked(*gate, none, [&](int e) { return lane_at(e) < 0 ? a.lanes : lane_at(e); });
+    }
+    const Value loaded = writer_.load(there, a.lanes, mask);
+    const Value& before = begin ? all : loaded;
+    all = picked(before, loaded, [&](int l) {
+      const int element = l * step - from;
+      return l * step >= begin && element < a.lanes ? a.lanes + element : l;
+    });
+  }
+  return all;
+}
+
 void Expander::write_load(UOp u, TileForm& f) {
   const TileAccess a = access(u, u->src(0), gate_of(u, 1));
   if (const int axis = paired_axis(tiles_, a, f.open); axis >= 0) return load_pairs(a, axis, f);
@@ -172,6 +203,10 @@ void Expander::write_load(UOp u, TileForm& f) {
     const Gate gate = gate_value(a, at);
     if (!is_vector(f.open) || is_contiguous(a)) {
       f.values.push_back(writer_.load(place(a, at, {}, addresses), tiles_.lanes(f.open), gate));
+      continue;
+    }
+    if (is_vector(f.open) && is_little_apart(a)) {
+      f.values.push_back(load_apart(a, place(a, at, {}, addresses), gate));
       continue;
     }
     std::vector<Value> elements;

@@ -85,6 +85,7 @@ class Expander {
   void for_pairs(const TileAccess& a, TileSet open, int axis, const Step& step);
   void load_pairs(const TileAccess& a, int axis, TileForm& f);
   void store_pairs(const TileAccess& a, int axis, UOp u);
+  Value load_apart(const TileAccess& a, const Place& first, const Gate& gate);
   void write_load(UOp u, TileForm& f);
   void write_fetch(UOp u);
   void write_store(UOp u);

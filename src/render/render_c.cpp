@@ -1,5 +1,6 @@
 // C11 with GNU vector types. Vectors are named variables, never arrays: compilers keep those in
 // registers at -O2. A vector of bools is one of bytes that are 0 or -1.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -85,6 +86,16 @@ const char* infix(Op op) {
   return "";
 }
 
+struct DotSpelling {
+  Op op;
+  const char *function, *words;  // of x86's header; what the type of the words ends in
+};
+constexpr DotSpelling dot_spellings[] = {
+    {Op::DotBF16, "dpbf16_ps",    "bh"},
+    {Op::DotI16,  "dpwssd_epi32", "i" },
+    {Op::DotU8,   "dpbusd_epi32", "i" },
+};
+
 // Only aligned vectors can be stored past the caches, and only some compilers know how.
 constexpr const char* streaming = R"(
 #ifndef __has_builtin
@@ -155,6 +166,10 @@ class CWriter : public Writer {
       case Op::Where: return select(src[0], src[1], src[2]);
       case Op::Max:
       case Op::Min: return extremum(op, src[0], src[1]);
+#define DOT(op, a, b, sum, meaning) case Op::op:
+#include "ir/dots.def"
+#undef DOT
+        return multiply_words(op, src[0], src[1], src[2]);
       case Op::Lt:
       case Op::Eq: return compare(infix(op), src[0], src[1]);
       case Op::Neg:
@@ -177,7 +192,7 @@ class CWriter : public Writer {
   }
 
   Value open_loop(const Value& begin, const Value& end, bool) override {
-    const Value position{text("i", ++loops_made_), begin.dtype, 1, {}};
+    const Value position{text("at", ++loops_made_), begin.dtype, 1, {}};  // i8 is a type
     const std::string& i = position.text;
     line("for (", use(begin.dtype, 1), " ", i, " = ", begin.text, "; ", i, " < ", end.text, "; ", i,
          "++) {");
@@ -231,7 +246,11 @@ class CWriter : public Writer {
   Value load(const Place& place, int lanes, const Gate& gate) override {
     const DType d = memory_type(place.dtype);
     auto element = [&](int l) {
+      const int parts = size_of(place.dtype) / size_of(place.unit);
       std::string at = text(place.address, "[", place.offset + l, "]");
+      if (parts > 1)
+        at = text("*(const ", memory(d, 1), "*)(", place.address, " + ", place.offset + l * parts,
+                  ")");
       return gate ? text(gate_lane(*gate, l), " ? ", at, " : 0") : at;
     };
     std::string whole = element(0);
@@ -275,6 +294,7 @@ class CWriter : public Writer {
   std::string function(const std::string& name) const {
     std::string out;
     for (auto [lanes, dtype, unaligned] : types_) out += type_definition(dtype, lanes, unaligned);
+    if (multiplies_words_) out = "#include <immintrin.h>\n" + out;
     if (streams_) out += streaming;
     out += text("\n__attribute__((visibility(\"default\")))\nvoid ", name,
                 "(void** buffers, const i64* vars, i64 begin, i64 end) {\n");
@@ -377,6 +397,18 @@ class CWriter : public Writer {
                   mask.text, ") | ((", t, ")", b.text, " & ~", mask.text, "))");
   }
 
+  Value multiply_words(Op op, const Value& a, const Value& b, const Value& c) {
+    const auto spelling = std::ranges::find(dot_spellings, op, &DotSpelling::op);
+    ensure(spelling != std::end(dot_spellings), "render: no C function for ", name(op));
+    multiplies_words_ = true;
+    const std::string bits = std::to_string(32 * c.lanes),
+                      sum = text("(__m", bits, is_float(c.dtype) ? ")" : "i)"),
+                      words = text("(__m", bits, spelling->words, ")"),
+                      prefix = text(")_mm", c.lanes > 4 ? bits : "", "_");
+    return define(c.dtype, c.lanes, "(", use(c.dtype, c.lanes), prefix, spelling->function, "(",
+                  sum, c.text, ", ", words, a.text, ", ", words, b.text, ")");
+  }
+
   Value compare(const char* how, const Value& a, const Value& b) {
     const std::string whole = text(a.text, " ", how, " ", b.text);
     if (a.lanes == 1) return define(DType::boolean, 1, whole);
@@ -413,7 +445,7 @@ class CWriter : public Writer {
   }
 
   std::string entry_, body_;
-  bool streams_ = false;
+  bool streams_ = false, multiplies_words_ = false;
   int next_ = 0, loops_made_ = 0, depth_ = 1;
   std::set<int> slots_;
   std::set<TypeKey> types_{

@@ -1,5 +1,6 @@
 // LLVM IR. Values are SSA names; registers that live across loops are allocas of the entry block,
 // which the compiler's first pass lifts.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -60,6 +61,16 @@ std::string scalar_literal(const Scalar& s) {
   return std::to_string(static_cast<int64_t>(static_cast<uint64_t>(s.i) << unused) >> unused);
 }
 
+struct DotSpelling {
+  Op op;
+  const char* function;
+};
+constexpr DotSpelling dot_spellings[] = {
+    {Op::DotBF16, "llvm.x86.avx512bf16.dpbf16ps."},
+    {Op::DotI16,  "llvm.x86.avx512.vpdpwssd."    },
+    {Op::DotU8,   "llvm.x86.avx512.vpdpbusd."    },
+};
+
 // One instruction for one op, by the kind of its sources.
 struct Spelling {
   Op op;
@@ -102,7 +113,10 @@ const char* conversion(DType from, DType to) {
 
 class LlvmWriter : public Writer {
  public:
-  explicit LlvmWriter(const Target& target) : contracts_(contracts(target)) {}
+  explicit LlvmWriter(const Target& target)
+      : contracts_(contracts(target)), most_words_(target.vector_bytes / 4) {}
+
+  int most_words() const override { return most_words_; }
 
   Value literal(const Scalar& s, int lanes) override {
     std::string one = scalar_literal(s);
@@ -164,6 +178,10 @@ class LlvmWriter : public Writer {
       case Op::Where: return select(src[0], src[1], src[2]);
       case Op::Max:
       case Op::Min: return extremum(op, src[0], src[1]);
+#define DOT(op, a, b, sum, meaning) case Op::op:
+#include "ir/dots.def"
+#undef DOT
+        return multiply_words(op, src[0], src[1], src[2]);
       default: break;
     }
     const char* flag = "";
@@ -370,7 +388,7 @@ class LlvmWriter : public Writer {
 
   std::string moved(const Place& p) {
     if (p.offset == 0) return p.address;
-    return pointer("getelementptr ", type_name(memory_type(p.dtype)), ", ptr ", p.address, ", i64 ",
+    return pointer("getelementptr ", type_name(memory_type(p.unit)), ", ptr ", p.address, ", i64 ",
                    p.offset);
   }
 
@@ -439,6 +457,21 @@ class LlvmWriter : public Writer {
     return define(to, v.lanes, "bitcast ", typed(v), " to ", type(to, v.lanes));
   }
 
+  Value multiply_words(Op op, Value a, Value b, const Value& c) {
+    const auto spelling = std::ranges::find(dot_spellings, op, &DotSpelling::op);
+    ensure(spelling != std::end(dot_spellings), "render: no LLVM function for ", name(op));
+    std::string words = type(a);
+    if (is_float(c.dtype)) {
+      words = type(DType::bf16, 2 * a.lanes);
+      for (Value* v : {&a, &b})
+        v->text = define(DType::bf16, 2 * a.lanes, "bitcast ", typed(*v), " to ", words).text;
+    }
+    const std::string f = text(spelling->function, 32 * a.lanes);
+    declare(text(type(c), " @", f, "(", type(c), ", ", words, ", ", words, ")"));
+    return define(c.dtype, c.lanes, "call ", type(c), " @", f, "(", typed(c), ", ", words, " ",
+                  a.text, ", ", words, " ", b.text, ")");
+  }
+
   Value select(const Value& c, const Value& a, const Value& b) {
     return define(a.dtype, a.lanes, "select ", typed(c), ", ", typed(a), ", ", typed(b));
   }
@@ -485,6 +518,7 @@ class LlvmWriter : public Writer {
   };
   std::map<std::string, Extremum> extrema_;
   const bool contracts_;
+  const int most_words_;
   bool streams_ = false;
   std::string entry_, body_, block_ = "entry";
   int next_ = 0, loops_made_ = 0, gates_made_ = 0, zero_bytes_ = 0;

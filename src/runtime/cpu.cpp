@@ -88,6 +88,7 @@ class Cpu : public Device {
  public:
   explicit Cpu(std::string name) : Device(std::move(name), cpu_target()), c_target_(target_) {
     c_target_.dtypes &= ~(1u << static_cast<int>(DType::f16));  // C has no portable name for it
+    if (target_.vector_bytes < 64) c_target_.dots = {};  // the compiler's header has other names
     c_target_.fuses_itself = true;  // lane by lane a call is no match for -ffp-contract
     if (int64_t n = flag(Flag::THREADS)) set_thread_count(static_cast<int>(n));
   }
@@ -185,6 +186,8 @@ Target cpu_target() {
   auto without = [&](DType d) { t.dtypes &= ~(1u << static_cast<int>(d)); };
   for (DType d : {DType::bf16, DType::f8e4m3, DType::f8e5m2}) without(d);
   if (!info.f16c) without(DType::f16);
+  if (info.avx512bf16) t.dots.add(Op::DotBF16);
+  if (info.vnni) t.dots.add(Op::DotI16), t.dots.add(Op::DotU8);
   return t;
 }
 

@@ -73,6 +73,8 @@ void read_vectors(CpuInfo& info) {
   unsigned a = 0, b = 0, c = 0, d = 0;  // clang 14 has no name for F16C
   info.f16c = __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   info.avx512bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  const bool avx_vnni = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+  info.vnni = avx512 ? __builtin_cpu_supports("avx512vnni") : info.vector_bytes == 32 && avx_vnni;
 #elif defined(__aarch64__)
   info.vector_registers = 32;
   info.fma = true;

@@ -20,7 +20,8 @@ struct CpuInfo {
   int vector_registers = 16;  // how many of them
   bool fma = false;
   bool f16c = false;         // converts float16 <-> float32
-  bool avx512bf16 = false;   // converts float32 -> bfloat16
+  bool avx512bf16 = false;   // multiplies pairs of bfloat16, in registers of all widths
+  bool vnni = false;         // multiplies words of small integers, likewise
   int64_t memory_bytes = 0;  // physical memory, or the control group's limit if less
 };
 

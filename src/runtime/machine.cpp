@@ -188,6 +188,7 @@ class Assembler {
     ensure(memory->is(Op::Param), "interp: Index of ", name(memory->op));
     in->param = static_cast<int>(memory->ints(0));
     in->size = memory->ints(1);
+    in->unit = size_of(memory->dtype);
   }
 
   // The place of an operand; leaves get theirs at first use, statements when they were met.
@@ -279,13 +280,14 @@ Instructions assemble(UOp linear, std::string name, std::span<const std::string>
 }
 
 std::byte* Machine::element(const Instruction& in, const Scalar& position) {
-  if (position.i < 0 || position.i >= in.size) [[unlikely]]
+  const int64_t last = position.i + size_of(in.dtype) / in.unit - 1;
+  if (position.i < 0 || last >= in.size) [[unlikely]]
     ensure(false, "kernel ", code.name, ", statement ", in.statement, ":",
            in.kind == Instruction::Load ? " reads" : " writes", " element ", position.i,
            " of argument ", in.param, ", which has ", in.size);
   if (watch) watch->accessed(in, position.i);
   auto* start = static_cast<std::byte*>(buffers[static_cast<size_t>(in.param)]);
-  return start + position.i * size_of(in.dtype);
+  return start + position.i * in.unit;
 }
 
 void Machine::compute(const Instruction& in) {

@@ -42,6 +42,7 @@ struct Instruction {
   int to = -1;                // register of the result, or of the loop's position
   int count = 1;              // elements of the tile
   int param = -1;             // of Load and Store: slot, and how many elements it has
+  int unit = 0;               // bytes of such an element; a Load of a word begins at one
   int64_t size = 0;           // of Box, Arrive, Await: arrivals; of Fragment: the row; of Wait: how many later ones may be missing
   int staged[3] = {-1, -1, -1};  // Params that sources are places of
   int64_t limits[3] = {};     // and how many elements these have
