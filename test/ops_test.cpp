@@ -1,6 +1,6 @@
-// Every golden case of test/goldens/ops.gold.gz on every device: dtype, shape and values of the
-// outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
-// tools/make_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
+// Every golden case of test/goldens/{ops,more_ops}.gold.gz on every device: dtype, shape and values
+// of the outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
+// tools/make_goldens.py or make_more_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
 // For work on one op: OPS=substring runs only the cases whose names contain it.
 // MOTE_PROGRAM_PART=2/8 runs the second of eight parts on CUDA, for machines with many cores.
 #include <doctest/doctest.h>
@@ -224,7 +224,13 @@ std::string run_safely(const GoldenCase& golden, const std::string& device) {
 
 // Running all of them.
 const GoldenFile& goldens() {
-  static const GoldenFile file = read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz");
+  static const GoldenFile file = [] {
+    GoldenFile all = read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz");
+    GoldenFile more = read_goldens(MOTE_SOURCE_DIR "/test/goldens/more_ops.gold.gz");
+    all.header += more.header;
+    for (GoldenCase& c : more.cases) all.cases.push_back(std::move(c));
+    return all;
+  }();
   return file;
 }
 

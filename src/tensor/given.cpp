@@ -1,5 +1,7 @@
 #include "tensor/given.h"
 
+#include <mote/special.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -105,6 +107,15 @@ Tensor erfc_row(const Step& s) {
   return s.g * ((-(x * x)).exp() * (-2 * std::numbers::inv_sqrtpi));
 }
 
+Tensor erfcx_row(const Step& s) {
+  return s.g * (2 * s.x[0] * s.y - 2 * std::numbers::inv_sqrtpi);
+}
+
+// At the ends the slope is infinite, beyond them there is none.
+Tensor erfinv_row(const Step& s) {
+  return s.g * ((s.y * s.y).exp() * (0.5 / std::numbers::inv_sqrtpi));
+}
+
 Tensor expm1_row(const Step& s) { return s.g * s.x[0].exp(); }
 
 // x / |x|, and 0 for no direction, as PyTorch has it for norms and std.
@@ -141,11 +152,41 @@ Tensor hypot_row(const Step& s) {
   return s.g * where(x.isinf(), sign_of(x), slope);
 }
 
+Tensor i0_row(const Step& s) { return s.g * special::i1(s.x[0]); }
+Tensor i0e_row(const Step& s) { return s.g * (special::i1e(s.x[0]) - s.x[0].sign() * s.y); }
+// I1(x) / x is 1/2 at 0.
+Tensor i1_row(const Step& s) {
+  Tensor none = s.x[0].eq(0), part = where(none, 0.5, s.y / where(none, 1, s.x[0]));
+  return s.g * (s.x[0].i0() - part);
+}
+Tensor i1e_row(const Step& s) {
+  Tensor none = s.x[0].eq(0), part = where(none, 0.5, s.y / where(none, 1, s.x[0]));
+  return s.g * (special::i0e(s.x[0]) - s.x[0].sign() * s.y - part);
+}
+
+Tensor lgamma_row(const Step& s) { return s.g * s.x[0].digamma(); }
+
 Tensor log10_row(const Step& s) { return s.g * (std::numbers::log10e / s.x[0]); }
 Tensor log1p_row(const Step& s) { return s.g / (s.x[0] + 1); }
 Tensor logit_row(const Step& s) {
   const Tensor& p = s.x[0];
   return where((p >= 0) & (p <= 1), s.g / p + s.g / (1 - p), NAN);
+}
+
+// The density by what lies below: far down erfcx tells their ratio.
+Tensor log_ndtr_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  Tensor low = x < 0, z = where(low, x, 0), y = where(low, 0, x);
+  Tensor below = 2 * std::numbers::inv_sqrtpi / special::erfcx(z * (-std::numbers::sqrt2 / 2));
+  Tensor above = (-0.5 * y * y).exp() * std::numbers::inv_sqrtpi / special::ndtr(y);
+  return s.g * (where(low, below, above) * (std::numbers::sqrt2 / 2));
+}
+Tensor ndtr_row(const Step& s) {
+  Tensor x = s.x[0].clamp(-60, 60);
+  return s.g * ((-0.5 * x * x).exp() * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2));
+}
+Tensor ndtri_row(const Step& s) {
+  return s.g * ((0.5 * s.y * s.y).exp() * (std::numbers::sqrt2 / std::numbers::inv_sqrtpi));
 }
 
 // exp(x) / sum(exp(x)); an infinite element gets it all, and of nothing but -inf nothing gets any.
@@ -159,6 +200,8 @@ Tensor logsumexp_row(const Step& s) {
 
 // Of expm1(min(x, 0)): slope 1 at 0 and second derivative 0 there, as PyTorch has it for elu.
 Tensor negative_expm1_row(const Step& s) { return s.g * where(s.x[0] < 0, s.x[0], 0).exp(); }
+
+Tensor polygamma_row(const Step& s) { return s.g * s.x[0].polygamma(s.numbers[0] + 1); }
 
 // d x^y / dx = y x^(y-1), d x^y / dy = x^y log x; 0 where the power is constant.
 Tensor pow_row(const Step& s) {

@@ -318,4 +318,13 @@ Tensor erfc_wide(const Tensor& x) {
   return where(near, 1 - where(near, x, 0).erf(), where(x > kEnd, 0, y));
 }
 
+Tensor erfcx_wide(const Tensor& x) {
+  Tensor near = x < 0.46, z = where(near | x.isinf(), 1, x);
+  Sum down = sum_of(z, z.full_like(1.5));
+  Tensor t = (z - 1.5) / down.high;
+  Sum q = quotient_of(erfc_fit(t, t * down.low / down.high), down);
+  Tensor low = where(near, x, 0), away = where(x.isinf(), 0, q.high + q.low);
+  return where(near, (low * low).exp() * (1 - low.erf()), away);
+}
+
 }  // namespace mote
