@@ -1,9 +1,10 @@
-// The golden cases of test/goldens/ops.gold.gz, made by tools/make_goldens.py (which documents the
-// format): an op, its attributes and inputs, and the outputs and gradients PyTorch gives.
+// The golden cases of test/goldens/*.gold.gz, made by tools/make_goldens.py (which documents the
+// format) and its relatives: an op, its attributes and inputs, and the outputs and gradients PyTorch gives.
 #pragma once
 #include <mote/dtype.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,5 +49,7 @@ struct GoldenFile {
 
 // Throws std::runtime_error naming the file and the offset if it is missing or malformed.
 GoldenFile read_goldens(const std::string& path);
+// The cases of several files of test/goldens.
+GoldenFile read_goldens(std::initializer_list<const char*> names);
 
 }  // namespace mote::test

@@ -224,13 +224,7 @@ std::string run_safely(const GoldenCase& golden, const std::string& device) {
 
 // Running all of them.
 const GoldenFile& goldens() {
-  static const GoldenFile file = [] {
-    GoldenFile all = read_goldens(MOTE_SOURCE_DIR "/test/goldens/ops.gold.gz");
-    GoldenFile more = read_goldens(MOTE_SOURCE_DIR "/test/goldens/more_ops.gold.gz");
-    all.header += more.header;
-    for (GoldenCase& c : more.cases) all.cases.push_back(std::move(c));
-    return all;
-  }();
+  static const GoldenFile file = read_goldens({"ops.gold.gz", "more_ops.gold.gz"});
   return file;
 }
 

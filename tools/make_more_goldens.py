@@ -523,6 +523,7 @@ def transforms():
         length=37, normalized=True)
 
 
+with_poles = {"lgamma", "digamma", "polygamma", "mvlgamma"}
 FAMILIES = (special_functions, float_parts, shapes, statistics, more_products, columns_and_pools,
             sampling, more_losses, windows, transforms)
 
@@ -537,6 +538,8 @@ if __name__ == "__main__":
     base.declare_all = declare_all
     base.main(sys.argv[1])
     if len(sys.argv) > 2:
-        base.cases.clear()
+        # At the poles PyTorch's sine of pi is not 0, and its slopes are 1e32.
+        base.declare_all = lambda: (base.cases.clear(), declare_all(), base.cases.__setitem__(
+            slice(None), [c for c in base.cases if c["op"] not in with_poles]))
         derivatives.few |= {"shapes", "columns_and_pools", "transforms", "more_products"}
         derivatives.main(sys.argv[2])

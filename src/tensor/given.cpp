@@ -107,8 +107,18 @@ Tensor erfc_row(const Step& s) {
   return s.g * ((-(x * x)).exp() * (-2 * std::numbers::inv_sqrtpi));
 }
 
+Tensor entr_row(const Step& s) { return s.g * (-s.x[0].log() - 1); }
+
+// 2 x y - 2 / sqrt(pi) cancels far out: there by its series, in u = 1 / x^2 the sum of
+// -(-1)^k (2k + 1)!! / 2^k u^(k + 1) / sqrt(pi).
 Tensor erfcx_row(const Step& s) {
-  return s.g * (2 * s.x[0] * s.y - 2 * std::numbers::inv_sqrtpi);
+  const Tensor& x = s.x[0];
+  Tensor far = x > 20, near = where(far, 0, x), r = 1 / where(far, x, 20), u = r * r;
+  double term = -1;
+  std::vector<double> series;
+  for (int k = 0; k < 10; term *= -(2 * k + 3) / 2.0, ++k) series.insert(series.begin(), term);
+  Tensor outer = polynomial(u, series) * u * std::numbers::inv_sqrtpi;
+  return s.g * where(far, outer, 2 * near * s.y - 2 * std::numbers::inv_sqrtpi);
 }
 
 // At the ends the slope is infinite, beyond them there is none.
@@ -154,14 +164,20 @@ Tensor hypot_row(const Step& s) {
 
 Tensor i0_row(const Step& s) { return s.g * special::i1(s.x[0]); }
 Tensor i0e_row(const Step& s) { return s.g * (special::i1e(s.x[0]) - s.x[0].sign() * s.y); }
-// I1(x) / x is 1/2 at 0.
-Tensor i1_row(const Step& s) {
-  Tensor none = s.x[0].eq(0), part = where(none, 0.5, s.y / where(none, 1, s.x[0]));
-  return s.g * (s.x[0].i0() - part);
+// I1(x) / x, below 1 the sum of (x^2 / 4)^k / (2 k! (k + 1)!).
+Tensor i1_over(const Tensor& x, const Tensor& y, bool scaled) {
+  Tensor size = magnitude(x), near = size < 1, small = where(near, x, 0);
+  double term = 0.5;
+  std::vector<double> series;
+  for (int k = 0; k < 10; term /= 4.0 * (k + 1) * (k + 2), ++k) series.insert(series.begin(), term);
+  Tensor inner = polynomial(small * small, series);
+  if (scaled) inner = inner * (-where(near, size, 0)).exp();
+  return where(near, inner, y / where(near, 1, x));
 }
+Tensor i1_row(const Step& s) { return s.g * (s.x[0].i0() - i1_over(s.x[0], s.y, false)); }
 Tensor i1e_row(const Step& s) {
-  Tensor none = s.x[0].eq(0), part = where(none, 0.5, s.y / where(none, 1, s.x[0]));
-  return s.g * (special::i0e(s.x[0]) - s.x[0].sign() * s.y - part);
+  const Tensor& x = s.x[0];
+  return s.g * (special::i0e(x) - x.sign() * s.y - i1_over(x, s.y, true));
 }
 
 Tensor lgamma_row(const Step& s) { return s.g * s.x[0].digamma(); }
@@ -265,6 +281,11 @@ Tensor taken_last_row(const Step& s) { return sum_at(s.x[1], s.g, dims_of(s.x[0]
 Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
 Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }
 
+Tensor xlog1py_row(const Step& s) {
+  const Tensor &x = s.x[0], &y = s.x[1];
+  Tensor none = x.eq(0) & (s.i == 0 ? y <= -1 : y.eq(-1)), safe = where(none, 0, y);
+  return s.g * where(none, 0, s.i == 0 ? safe.log1p() : x / (safe + 1));
+}
 Tensor xlogy_row(const Step& s) {
   const Tensor &x = s.x[0], &y = s.x[1];
   Tensor none = x.eq(0) & (s.i == 0 ? y <= 0 : y.eq(0)), safe = where(none, 1, y);

@@ -25,7 +25,7 @@ void expect_alike(const Tensor& x, const Tensor& target) {
   common_device({&x, &target});
 }
 
-// What is above 0; slope 0 at 0.
+// What is above 0; slope 1 at 0.
 Tensor excess(const Tensor& x) { return x.clamp_min(0); }
 
 // (N, classes) of a row or of rows.
@@ -115,7 +115,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
   expect(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes), "needs ", classes,
          " class weights");
   Tensor at = checked_index(target.reshape({rows.size(0), 1}), dims_of(rows)[1]);
-  Tensor part = excess(margin - gather_at(rows, 1, at) + rows);
+  Tensor part = (margin - gather_at(rows, 1, at) + rows).relu();
   if (p == 2) part = part.square();
   if (weight.defined()) part = part * select_at(weight.to(rows.dtype()), 0, at.squeeze(1)).unsqueeze(1);
   Tensor own = arange(Number(classes), {DType::i64, x.device()}).eq(at);
@@ -137,7 +137,7 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
   Tensor one_of = (arange(Number(count), {DType::i64, x.device()}).eq(at.unsqueeze(-1)) &
                    counts.unsqueeze(-1));
   Tensor is_target = one_of.any(1);
-  Tensor gap = excess(1 - gather_at(rows, 1, at).unsqueeze(-1) + rows.unsqueeze(1));
+  Tensor gap = (1 - gather_at(rows, 1, at).unsqueeze(-1) + rows.unsqueeze(1)).relu();
   Tensor taken = counts.unsqueeze(-1) & is_target.logical_not().unsqueeze(1);
   Tensor losses = mote::where(taken, gap, 0).sum(Axes{1, 2}) / count;
   return reduced(x.dim() == 1 ? losses.squeeze(0) : losses, reduction);
@@ -207,7 +207,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
          "needs one length for each of ", count, " sequences");
   expect(blank >= 0 && blank < log_probs.size(2), "blank must be a class, got ", blank);
   expect(times > 0, "needs at least one time step");
-  constexpr double kNever = -1e30;  // stands for log 0, and has derivatives
+  // Stands for log 0, and has derivatives.
+  const double never = accumulator(log_probs.dtype()) == DType::f64 ? -1e305 : -1e37;
   const int64_t places = 2 * longest + 1;
   Tensor wide = log_probs.to(accumulator(log_probs.dtype()));
   Tensor lengths = target_lengths.reshape({count, 1});
@@ -219,18 +220,18 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   // A label may follow another one directly, unless they are equal.
   Tensor skips = (at % 2).eq(1) & (at > 2) & line.ne(line.roll(2, 1));
   Tensor seen = gather_at(wide, 2, broadcast_tensor(line, std::vector<Dim>{times, count, places}));
-  seen = seen.clamp_min(kNever);
-  Tensor alpha = mote::where(at < mote::minimum(lengths * 2 + 1, 2), seen.select(0, 0), kNever);
+  seen = seen.clamp_min(never);
+  Tensor alpha = mote::where(at < mote::minimum(lengths * 2 + 1, 2), seen.select(0, 0), never);
   Tensor ends = input_lengths.reshape({count, 1});
   for (int64_t t = 1; t < times; ++t) {
-    Tensor one = alpha.pad({1, -1}, "constant", kNever), two = alpha.pad({2, -2}, "constant", kNever);
-    Tensor ways = stack({alpha, one, mote::where(skips, two, kNever)}, 0).logsumexp(0);
-    alpha = mote::where(ends > t, (ways + seen.select(0, t)).clamp_min(kNever), alpha);
+    Tensor one = alpha.pad({1, -1}, "constant", never), two = alpha.pad({2, -2}, "constant", never);
+    Tensor ways = stack({alpha, one, mote::where(skips, two, never)}, 0).logsumexp(0);
+    alpha = mote::where(ends > t, (ways + seen.select(0, t)).clamp_min(never), alpha);
   }
   Tensor last = at.eq(lengths * 2) | at.eq(lengths * 2 - 1);
-  Tensor total = mote::where(last, alpha, kNever).logsumexp(1);
+  Tensor total = mote::where(last, alpha, never).logsumexp(1);
   const double none = zero_infinity ? 0 : INFINITY;
-  Tensor losses = mote::where(total < kNever / 2, none, -total);
+  Tensor losses = mote::where(total < never / 2, none, -total);
   if (reduction == Reduction::mean)
     losses = losses / target_lengths.flatten().clamp_min(1).to(losses.dtype());
   return reduced(losses, reduction).to(log_probs.dtype());

@@ -299,8 +299,9 @@ Tensor erfcx(const Tensor& x, Loc w) {
 }
 Tensor entr(const Tensor& x, Loc w) {
   Call call("entr", w);
-  Tensor f = x.to(float_dtype(x.dtype()));
-  return where(f < 0, -kInf, -mote::xlogy(f, f));
+  Tensor f = x.to(accumulator(float_dtype(x.dtype()))), zero = f.eq(0);
+  Tensor y = where(f < 0, -kInf, where(zero, 0, -f * where(zero, 1, f).log()));
+  return given(Given::Entr, y, {f}).to(float_dtype(x.dtype()));
 }
 Tensor ndtr(const Tensor& x, Loc w) {
   Call call("ndtr", w);
@@ -323,7 +324,9 @@ Tensor xlog1py(Operand a, Operand b, Loc w) {
   const DType d = float_dtype(result_type(a, b)), wide = accumulator(d);
   Tensor x = to_tensor(a, like, wide), y = to_tensor(b, like, wide);
   Tensor none = x.eq(0) & !y.isnan();
-  return where(none, 0, x * where(none, 0, y).log1p()).to(d);
+  Tensor out = where(none, 0, x * where(none, 0, y).log1p());
+  auto fitted = [&](const Tensor& t) { return broadcast_tensor(t, dims_of(out)); };
+  return given(Given::Xlog1py, out, {fitted(x), fitted(y)}).to(d);
 }
 
 Tensor zeta(Operand a, Operand b, Loc w) {
