@@ -10,6 +10,7 @@ of make_derivative_goldens.py; torch 1.13 has all that these need.
 import math
 import sys
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -523,9 +524,124 @@ def transforms():
         length=37, normalized=True)
 
 
+# ---------------------------------------------------------------- linear algebra
+def definite(n, *batch):
+    return Spec(lambda r: (lambda a: a @ np.swapaxes(a, -1, -2) + n * np.eye(n))(
+        r.standard_normal((*batch, n, n))))
+
+
+def well(n, *batch):
+    return Spec(lambda r: r.standard_normal((*batch, n, n)) + 2 * math.sqrt(n) * np.eye(n))
+
+
+as_torch(torch.linalg, "cholesky", "solve", "inv", "det", "slogdet", "eigvalsh", "svdvals", "pinv",
+         "matrix_exp", "matrix_power", "matrix_norm", "vector_norm", "matrix_rank", "vecdot",
+         "tensorinv", "tensorsolve", "solve_triangular", "qr")
+ref["lu_factor"] = torch.linalg.lu_factor
+ref["lu"] = torch.linalg.lu
+ref["logdet"] = torch.logdet
+ref["multi_dot"] = lambda *m: torch.linalg.multi_dot(m)
+ref["cholesky_inverse"] = lambda l: torch.cholesky_inverse(l.tril())
+
+
+@reference
+def cholesky_solve(b, l, upper):
+    return torch.cholesky_solve(b, l.triu() if upper else l.tril(), upper)
+
+
+@reference
+def cond(a, p):
+    if abs(p) == 2:
+        return torch.linalg.cond(a, p)
+    return torch.linalg.matrix_norm(a, p) * torch.linalg.matrix_norm(torch.linalg.inv(a), p)
+
+
+@reference
+def lstsq(a, b):
+    return torch.linalg.pinv(a) @ b
+
+
+@reference
+def lu_solve(a, b):
+    lu, pivots = torch.linalg.lu_factor(a)
+    return torch.lu_solve(b, lu, pivots)
+
+
+@reference
+def eigh_abs(a):
+    w, v = torch.linalg.eigh(a)
+    return w, v.abs()
+
+
+@reference
+def svd_abs(a):
+    u, s, v = torch.linalg.svd(a, full_matrices=False)
+    return u.abs(), s, v.abs()
+
+
+@reference
+def symmetric_exp(a):
+    return torch.linalg.matrix_exp(a - a.mT)
+
+
+def linear_algebra():
+    wide = dict(wide=True, types="f64")
+    for n in (1, 2, 5, 17):
+        add("cholesky", f"n{n}", [definite(n)], **wide)
+        add("inv", f"n{n}", [well(n)], **wide)
+        add("det", f"n{n}", [well(n)], **wide)
+        add("slogdet", f"n{n}", [well(n)], **wide)
+        add("eigvalsh", f"n{n}", [definite(n)], **wide)
+        add("eigh_abs", f"n{n}", [definite(n)], **wide)
+        add("lu_factor", f"n{n}", [well(n)], **wide)
+        add("matrix_exp", f"n{n}", [N(n, n)], **wide)
+    add("cholesky", "upper", [definite(4, 2, 3)], upper=True, **wide)
+    add("eigvalsh", "upper", [N(2, 4, 4)], UPLO="U", **wide)
+    for n, m in [(3, 3), (5, 3), (3, 5), (6, 1), (1, 4)]:
+        add("svdvals", f"{n}_{m}", [N(n, m)], **wide)
+        add("svd_abs", f"{n}_{m}", [N(n, m)], **wide)
+        add("pinv", f"{n}_{m}", [N(n, m)], **wide)
+        add("qr", f"{n}_{m}", [N(2, n, m)], grad=n >= m, **wide)
+        add("lu", f"{n}_{m}", [N(n, m)], grad=n == m, **wide)
+        if n >= m:
+            add("lstsq", f"{n}_{m}", [N(n, m), N(n, 2)], **wide)
+    add("qr", "complete", [N(4, 2)], mode="complete", grad=False, **wide)
+    add("solve", "vectors", [well(4, 2), N(2, 4)], **wide)
+    add("solve", "one_vector", [well(4), N(4)], **wide)
+    add("solve", "broadcast", [well(3, 2, 1), N(4, 3, 2)], **wide)
+    for upper in (False, True):
+        add("solve_triangular", f"left_{upper}", [well(4), N(4, 3)], upper=upper, **wide)
+        add("solve_triangular", f"right_{upper}", [well(4), N(2, 3, 4)], upper=upper, left=False,
+            **wide)
+        add("solve_triangular", f"unit_{upper}", [N(3, 3), N(3, 2)], upper=upper,
+            unitriangular=True, **wide)
+        add("cholesky_solve", f"{upper}", [N(4, 2), well(4)], upper=upper, **wide)
+    add("cholesky_inverse", "plain", [well(3)], **wide)
+    add("lu_solve", "plain", [well(4), N(4, 2)], grad=False, **wide)
+    add("slogdet", "negative", [D([[0.0, 2.0], [3.0, 1.0]])], **wide)
+    add("logdet", "batch", [definite(3, 2)], **wide)
+    add("det", "pivoted", [D([[0.0, 1.0, 2.0], [3.0, 0.5, 1.0], [1.0, 4.0, 0.0]])], **wide)
+    add("matrix_exp", "large", [Spec(lambda r: 6 * r.standard_normal((2, 4, 4)))], grad=False, **wide)
+    add("symmetric_exp", "rotation", [N(3, 3)], **wide)
+    for n in (-2, 0, 1, 5):
+        add("matrix_power", f"n{n}", [well(3)], n=n, grad=n != 0, **wide)
+    for p in (1.0, -1.0, 2.0, -2.0, INF, -INF, "fro", "nuc"):
+        add("matrix_norm", f"{p}", [N(2, 3, 4)], ord=p, **wide)
+    add("matrix_norm", "axes", [N(3, 2, 4)], ord=1.0, dim=[2, 0], keepdim=True, **wide)
+    for p in (0.0, 1.0, 2.0, 3.0, INF):
+        add("vector_norm", f"{p}", [N(3, 4)], ord=p, grad=p > 0)
+    for p in (1.0, 2.0, -2.0, INF):
+        add("cond", f"{p}", [well(3)], p=p, **wide)
+    add("matrix_rank", "low", [D([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])], grad=False)
+    add("multi_dot", "ends", [N(3), N(3, 4), N(4, 2), N(2)], **wide)
+    add("vecdot", "plain", [N(3, 4), N(3, 4)])
+    add("tensorinv", "plain", [Spec(lambda r: r.standard_normal((4, 6, 8, 3)))], ind=2, **wide)
+    add("tensorsolve", "plain", [N(2, 3, 6), N(2, 3)], **wide)
+
+
 with_poles = {"lgamma", "digamma", "polygamma", "mvlgamma"}
 FAMILIES = (special_functions, float_parts, shapes, statistics, more_products, columns_and_pools,
-            sampling, more_losses, windows, transforms)
+            sampling, more_losses, windows, transforms, linear_algebra)
 
 
 def declare_all():
@@ -540,6 +656,7 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         # At the poles PyTorch's sine of pi is not 0, and its slopes are 1e32.
         base.declare_all = lambda: (base.cases.clear(), declare_all(), base.cases.__setitem__(
-            slice(None), [c for c in base.cases if c["op"] not in with_poles]))
+            slice(None), [c for c in base.cases if c["op"] not in with_poles
+                          and c["family"] != "linear_algebra"]))
         derivatives.few |= {"shapes", "columns_and_pools", "transforms", "more_products"}
         derivatives.main(sys.argv[2])

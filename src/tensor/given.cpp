@@ -1,11 +1,13 @@
 #include "tensor/given.h"
 
+#include <mote/linalg.h>
 #include <mote/special.h>
 
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "tensor/factor.h"
 #include "tensor/gather.h"
 #include "tensor/spatial.h"
 #include "tensor/wide.h"
@@ -84,6 +86,25 @@ Tensor binary_cross_entropy_row(const Step& s) {
     return given(Given::CutLog, x.log().clamp_min(-100), {x, least});
   };
   return s.g * (logarithm(1 - p) - logarithm(p));
+}
+
+Tensor cholesky_row(const Step& s) { return factor::cholesky_gradient(s.g, s.y); }
+Tensor eigh_row(const Step& s) { return factor::eigh_gradient(s.g, s.y); }
+Tensor lu_factor_row(const Step& s) { return factor::lu_gradient(s.g, s.y, s.x[1]); }
+Tensor qr_row(const Step& s) { return factor::qr_gradient(s.g, s.y); }
+Tensor svd_row(const Step& s) { return factor::svd_gradient(s.g, s.y, s.numbers[0]); }
+
+// a x = b: b gets a^-T g, and a what that takes from it.
+Tensor solve_row(const Step& s) {
+  Tensor of_b = linalg::solve(s.x[0].mT(), s.g);
+  return s.i == 1 ? of_b : -of_b.matmul(s.y.mT());
+}
+Tensor solve_triangular_row(const Step& s) {
+  const bool upper = s.numbers[0], unit = s.numbers[1];
+  Tensor of_b = linalg::solve_triangular(s.x[0].mT(), s.g, !upper, true, unit);
+  if (s.i == 1) return of_b;
+  Tensor of_a = -of_b.matmul(s.y.mT());
+  return upper ? of_a.triu(unit) : of_a.tril(-static_cast<int64_t>(unit));
 }
 
 Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(s.x[1]); }
