@@ -29,12 +29,13 @@ class AsRealized {
 template <class Step>
 void run_steps(int64_t first, int64_t count, int64_t by, std::vector<Tensor>& state, Step step) {
   const AsRealized from_memory;
-  const std::vector<int32_t> start = {static_cast<int32_t>(first)};
-  Tensor k = from_data(start, {1}, {DType::i32, state[0].device()});
+  Tensor k = stored(full({1}, first, {DType::i32, state[0].device()}));
   for (Tensor& t : state) t = stored(t);
-  realize(state);
+  std::vector<Tensor> next = state;
+  next.push_back(k);
+  realize(next);
   for (int64_t i = 0; i < count; ++i) {
-    std::vector<Tensor> next = state;
+    next = state;
     step(k, next);
     for (size_t t = 0; t < state.size(); ++t)
       if (next[t].impl() != state[t].impl()) state[t] = stored(next[t]);

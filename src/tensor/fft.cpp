@@ -47,18 +47,10 @@ Complex roots(const Tensor& k, int64_t n, int sign, const Tensor& like) {
 
 // (2 r, parts * r): what a transform of size r does to its real and imaginary parts.
 Tensor matrix(int64_t r, int64_t parts, int sign, const Tensor& like) {
-  std::vector<double> w(static_cast<size_t>(2 * r * parts * r));
-  auto at = [&](int64_t row, int64_t column) -> double& {
-    return w[static_cast<size_t>(row * parts * r + column)];
-  };
-  for (int64_t k = 0; k < r; ++k)
-    for (int64_t j = 0; j < r; ++j) {
-      const double angle = 2 * std::numbers::pi * sign * static_cast<double>(k * j % r) /
-                           static_cast<double>(r);
-      at(k, j) = std::cos(angle), at(r + k, j) = std::sin(angle);
-      if (parts == 2) at(k, r + j) = -std::sin(angle), at(r + k, r + j) = std::cos(angle);
-    }
-  return from_data(w, {2 * r, parts * r}, {like.dtype(), like.device()});
+  Tensor k = arange(Number(r), {DType::i64, like.device()});
+  const Complex w = roots((k.unsqueeze(1) * k).fmod(r), r, sign, like);
+  Tensor of_real = cat({w.re, w.im}, 0);
+  return parts == 1 ? of_real : stored(cat({of_real, cat({-w.im, w.re}, 0)}, 1));
 }
 
 Tensor transform(const Tensor& x, int sign);
