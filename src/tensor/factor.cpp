@@ -108,7 +108,8 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   Tensor i = rows_of(a), at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a / scale, zeros({batch, n, steps}, {a.dtype(), a.device()})};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor x = stored(where(i < k, 0, column(s[0], k))), head = row(x, k);
+    Tensor own = where(i < k, 0, column(s[0], k)), most = own.abs().amax(1, true);
+    Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, k);
     Tensor tail = where(i > k, x, 0).square().sum(1, true), none = tail.eq(0);
     Tensor length = (tail + head * head).sqrt();
     Tensor first = head + where(head < 0, -length, length);
