@@ -79,6 +79,26 @@ TEST_CASE("linalg: factors are near to exact at any condition number") {
       }
 }
 
+TEST_CASE("linalg: matrices of several panels have factors") {
+  manual_seed(8);
+  Tensor a = with_condition(70, 70, 1e6, DType::f32), wide = a.to_double();
+  const double size = largest(wide.norm()), most = bound(a);
+  const LU p = lu(a);
+  check_near("p l u", p.P.to_double().matmul(p.L.to_double()).matmul(p.U.to_double()), wide, size,
+             most);
+  CHECK(largest(p.L) <= 1);  // by partial pivoting
+  const LUFactor f = lu_factor(a);
+  Tensor b = randn({70, 3}).realize(), x = solve(a, b);
+  check_near("two ways", lu_solve(f.LU, f.pivots, b), x, largest(x), 1e-1);
+  check_near("a x", a.matmul(x), b, size * largest(x), most);
+  Tensor definite = (a.matmul(a.t()) + unit(70, DType::f32)).realize(), l = cholesky(definite);
+  check_near("l l^T", l.to_double().matmul(l.to_double().t()), definite.to_double(),
+             largest(definite.norm()), most);
+  Tensor low = lu(a.narrow(1, 0, 40)).L, high = lu(a.narrow(0, 0, 40)).U;
+  CHECK(low.shape() == std::vector<int64_t>{70, 40});
+  CHECK(high.shape() == std::vector<int64_t>{40, 70});
+}
+
 TEST_CASE("linalg: matrices of zeros, ones, equal rows and far scales have factors") {
   for (double scale : {1.0, 1e-30, 1e30}) {
     CAPTURE(scale);

@@ -10,6 +10,7 @@ namespace mote::factor {
 namespace {
 
 constexpr int64_t kAtOnce = 16;  // steps that become one schedule
+constexpr int64_t kPanel = 32;   // columns that are done step by step; more are halved
 
 Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
 
@@ -48,7 +49,9 @@ void run_steps(int64_t first, int64_t count, int64_t by, std::vector<Tensor>& st
 }
 
 // Positions of rows and of columns, to be compared with a step.
-Tensor rows_of(const Tensor& t) { return iota_tensor(t.size(1), DType::i32, t.impl()->device).unsqueeze(1); }
+Tensor rows_of(const Tensor& t) {
+  return iota_tensor(t.size(1), DType::i32, t.impl()->device).unsqueeze(1);
+}
 Tensor columns_of(const Tensor& t) { return iota_tensor(t.size(2), DType::i32, t.impl()->device); }
 
 Tensor column(const Tensor& t, const Tensor& k) { return select_at(t, 2, k); }
@@ -60,10 +63,14 @@ Tensor in_order(const Tensor& t, const Tensor& order) {
   return gather_at(t, 1, broadcast_tensor(order.unsqueeze(-1), dims));
 }
 
-}  // namespace
+Tensor part(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  return t.narrow(1, row, rows).narrow(2, column, columns);
+}
+// Where n columns are cut, so that most panels have one size.
+int64_t half_of(int64_t n) { return (n + 2 * kPanel - 1) / (2 * kPanel) * kPanel; }
 
 // From the left: column k divided by its root, its products taken from what is right of it.
-Tensor cholesky(const Tensor& a) {
+Tensor cholesky_panel(const Tensor& a) {
   std::vector<Tensor> state = {a};
   Tensor i = rows_of(a), j = columns_of(a);
   run_steps(0, a.size(1), 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
@@ -75,7 +82,7 @@ Tensor cholesky(const Tensor& a) {
 }
 
 // Partial pivoting: the largest element of what is left of column k becomes its first.
-Pivoted lu(const Tensor& a) {
+Pivoted lu_panel(const Tensor& a) {
   const int64_t batch = a.size(0), n = a.size(1), steps = std::min(n, a.size(2));
   Tensor i = rows_of(a), j = columns_of(a), at = iota_tensor(n, DType::i32, a.impl()->device);
   Tensor order = broadcast_tensor(at, std::vector<Dim>{batch, n});
@@ -98,12 +105,62 @@ Pivoted lu(const Tensor& a) {
   return {state[0], state[2], state[1]};
 }
 
+Tensor substitute_panel(const Tensor& l, const Tensor& b, bool unit) {
+  std::vector<Tensor> state = {b, l};
+  Tensor i = rows_of(b);
+  run_steps(0, b.size(1), 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
+    Tensor own = column(s[1], k), x = row(s[0], k);
+    if (!unit) x = x / row(own, k);
+    s[0] = where(i.eq(k), x, where(i > k, s[0] - own * x, s[0]));
+  });
+  return state[0];
+}
+
+}  // namespace
+
+Tensor cholesky(const Tensor& a) {
+  const AsRealized from_memory;
+  const int64_t n = a.size(1), h = half_of(n), rest = n - h;
+  if (n <= kPanel) return cholesky_panel(a);
+  Tensor top = cholesky(part(a, 0, h, 0, h));
+  Tensor left = stored(substitute(top, part(a, h, rest, 0, h).mT(), false).mT());
+  Tensor low = cholesky(part(a, h, rest, h, rest) - left.matmul(left.mT()));
+  return stored(cat({top.pad({0, rest}), cat({left, low}, 2)}, 1));
+}
+
+Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
+  const AsRealized from_memory;
+  const int64_t n = b.size(1), h = half_of(n), rest = n - h;
+  if (n <= kPanel) return substitute_panel(l, b, unit);
+  Tensor top = substitute(part(l, 0, h, 0, h), b.narrow(1, 0, h), unit);
+  Tensor left = b.narrow(1, h, rest) - part(l, h, rest, 0, h).matmul(top);
+  return stored(cat({top, substitute(part(l, h, rest, h, rest), left, unit)}, 1));
+}
+
+// The left half of the columns, what it does to the right one, and what is left of that.
+Pivoted lu(const Tensor& a) {
+  const AsRealized from_memory;
+  const int64_t n = a.size(1), m = a.size(2), h = half_of(std::min(n, m));
+  if (std::min(n, m) <= kPanel) return lu_panel(a);
+  const Pivoted first = lu(part(a, 0, n, 0, h));
+  Tensor right = stored(in_order(a.narrow(2, h, m - h), first.order));
+  Tensor upper = substitute(part(first.lu, 0, h, 0, h), right.narrow(1, 0, h), true);
+  Tensor under = first.lu.narrow(1, h, n - h);
+  const Pivoted second = lu(right.narrow(1, h, n - h) - under.matmul(upper));
+  Tensor top = cat({first.lu.narrow(1, 0, h), upper}, 2);
+  Tensor bottom = cat({in_order(under, second.order), second.lu}, 2);
+  Tensor order = gather_at(first.order.narrow(1, h, n - h), 1, second.order);
+  return {stored(cat({top, bottom}, 1)), stored(cat({first.pivots, second.pivots + h}, 1)),
+          stored(cat({first.order.narrow(1, 0, h), order}, 1))};
+}
+
 // Reflections: column k of v has the direction of the k-th, or is 0 where there is none to make. The
 // signs are LAPACK's.
 Orthogonal qr(const Tensor& a, int64_t columns) {
   const int64_t batch = a.size(0), n = a.size(1), steps = std::min(n, a.size(2));
   // Scaled, so that no square leaves the range.
-  Tensor scale = a.numel() ? a.abs().amax(Axes{1, 2}, true) : ones({batch, 1, 1}, {a.dtype(), a.device()});
+  Tensor scale =
+      a.numel() ? a.abs().amax(Axes{1, 2}, true) : ones({batch, 1, 1}, {a.dtype(), a.device()});
   scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
   Tensor i = rows_of(a), at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a / scale, zeros({batch, n, steps}, {a.dtype(), a.device()})};
@@ -129,27 +186,18 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   return {back[0], r};
 }
 
-Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
-  std::vector<Tensor> state = {b, l};
-  Tensor i = rows_of(b);
-  run_steps(0, b.size(1), 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = column(s[1], k), x = row(s[0], k);
-    if (!unit) x = x / row(own, k);
-    s[0] = where(i.eq(k), x, where(i > k, s[0] - own * x, s[0]));
-  });
-  return state[0];
-}
-
 namespace {
 
 // The halves of an axis of pairs, (i, i + half), in the order of the next round: element 0 stays,
 // the others go round, so that in n - 1 rounds each meets each.
 Tensor turned(const Tensor& top, const Tensor& bottom, int64_t axis) {
   const int64_t h = top.size(axis);
-  auto part = [&](const Tensor& t, int64_t first, int64_t count) { return t.narrow(axis, first, count); };
+  auto cut = [&](const Tensor& t, int64_t first, int64_t count) {
+    return t.narrow(axis, first, count);
+  };
   if (h == 1) return cat({top, bottom}, axis);
-  return cat({part(top, 0, 1), part(bottom, 0, 1), part(top, 1, h - 2), part(bottom, 1, h - 1),
-              part(top, h - 1, 1)},
+  return cat({cut(top, 0, 1), cut(bottom, 0, 1), cut(top, 1, h - 2), cut(bottom, 1, h - 1),
+              cut(top, h - 1, 1)},
              axis);
 }
 
@@ -199,8 +247,8 @@ Spectrum eigh(const Tensor& given) {
   const int64_t h = n / 2;
   run_steps(0, sweeps_of(a) * (n - 1), 0, state, [&](const Tensor&, std::vector<Tensor>& s) {
     Tensor diagonal = s[0].diagonal(0, 1, 2);
-    auto [c, sine] = rotation(diagonal.narrow(1, 0, h), diagonal.narrow(1, h, h),
-                              s[0].diagonal(h, 1, 2));
+    auto [c, sine] =
+        rotation(diagonal.narrow(1, 0, h), diagonal.narrow(1, h, h), s[0].diagonal(h, 1, 2));
     Tensor columns = stored(rotated(s[0], 2, c.unsqueeze(1), sine.unsqueeze(1)));
     s[0] = rotated(columns, 1, c.unsqueeze(2), sine.unsqueeze(2));
     s[1] = rotated(s[1], 2, c.unsqueeze(1), sine.unsqueeze(1));
