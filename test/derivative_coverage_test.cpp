@@ -34,7 +34,8 @@ std::set<std::string> declared() {
   std::set<std::string> names;
   const std::regex call(R"((?:Tensor&?|ValuesIndices|std::vector<Tensor>)\s+([a-zA-Z_]\w*)\()"),
       listed(R"(\bF\(([a-z]\w*)\))");
-  for (const char* header : {"tensor.h", "functions.h", "functional.h", "special.h", "fft.h", "linalg.h"}) {
+  for (const char* header :
+       {"tensor.h", "functions.h", "functional.h", "special.h", "fft.h", "linalg.h"}) {
     const std::string text = file_text(std::string("include/mote/") + header);
     add_matches(names, text, call);
     add_matches(names, text, listed);

@@ -1,5 +1,6 @@
 // The golden cases of test/goldens/*.gold.gz, made by tools/make_goldens.py (which documents the
-// format) and its relatives: an op, its attributes and inputs, and the outputs and gradients PyTorch gives.
+// format) and its relatives: an op, its attributes and inputs, and the outputs and gradients PyTorch
+// gives.
 #pragma once
 #include <mote/dtype.h>
 
@@ -20,8 +21,8 @@ struct GoldenTensor {
   int64_t numel() const;
 };
 
-using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                          std::vector<double>>;
+using Attr =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
 struct GoldenInput {
   std::string role;  // "weight", "bias", ...; empty: the next positional argument

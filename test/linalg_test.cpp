@@ -31,7 +31,8 @@ void check_orthogonal(const char* what, const Tensor& q, double most) {
 // With singular values from 1 down to 1/condition; 0: half of them are 0.
 Tensor with_condition(int64_t n, int64_t m, double condition, DType d) {
   const int64_t k = std::min(n, m);
-  Tensor left = qr(randn({n, k}, {DType::f64, {}})).Q, right = qr(randn({m, k}, {DType::f64, {}})).Q;
+  Tensor left = qr(randn({n, k}, {DType::f64, {}})).Q,
+         right = qr(randn({m, k}, {DType::f64, {}})).Q;
   Tensor at = arange(Number(k), {DType::f64, {}}) / std::max<double>(1, static_cast<double>(k - 1));
   Tensor s = condition > 0 ? mote::pow(1 / condition, at) : (at < 0.5).to_double();
   return (left * s).matmul(right.t()).to(d).realize();
@@ -53,7 +54,8 @@ void check_factors(const Tensor& a) {
   check_orthogonal("all of u", full.U, most);
   check_orthogonal("all of v", full.Vh.mT(), most);
   CHECK((s.S.narrow(0, 0, k - 1) >= s.S.narrow(0, 1, k - 1)).all().item<bool>());
-  check_near("u s v", (s.U.to_double() * s.S.to_double()).matmul(s.Vh.to_double()), wide, size, most);
+  check_near("u s v", (s.U.to_double() * s.S.to_double()).matmul(s.Vh.to_double()), wide, size,
+             most);
   if (n != m) return;
   Tensor symmetric = (a + a.t()) * 0.5;
   const Eigen e = eigh(symmetric);
@@ -70,7 +72,11 @@ TEST_CASE("linalg: factors are near to exact at any condition number") {
   manual_seed(5);
   for (DType d : {DType::f32, DType::f64})
     for (double condition : {1.0, 1e12, 0.0})
-      for (auto [n, m] : {std::pair{19, 19}, {20, 7}, {7, 20}}) {
+      for (auto [n, m] : {
+               std::pair{19, 19},
+               {20, 7 },
+               {7,  20}
+      }) {
         CAPTURE(condition);
         CAPTURE(n);
         CAPTURE(m);
@@ -111,13 +117,19 @@ TEST_CASE("linalg: matrices of zeros, ones, equal rows and far scales have facto
 }
 
 TEST_CASE("linalg: a Cholesky factor of what is not positive definite is NaN") {
-  Tensor l = cholesky(tensor({{1.f, 2.f}, {2.f, 1.f}}));
+  Tensor l = cholesky(tensor({
+      {1.f, 2.f},
+      {2.f, 1.f}
+  }));
   CHECK(l(0, 0).item<float>() == 1);
   CHECK(std::isnan(l(1, 1).item<float>()));
 }
 
 TEST_CASE("linalg: a singular matrix has determinant 0 and an infinite inverse") {
-  Tensor a = tensor({{1.f, 2.f}, {2.f, 4.f}});
+  Tensor a = tensor({
+      {1.f, 2.f},
+      {2.f, 4.f}
+  });
   CHECK(det(a).item<float>() == 0);
   CHECK(slogdet(a).logabsdet.item<float>() == -INFINITY);
   CHECK_FALSE(inv(a).isfinite().all().item<bool>());
@@ -141,35 +153,56 @@ void check_slope(const char* what, Tensor (*f)(const Tensor& a), const Tensor& a
   f(x).backward();
   const double slope = (x.grad() * way).sum().item<double>(), h = 1e-5;
   const double seen = (f(a + way * h).item<double>() - f(a - way * h).item<double>()) / (2 * h);
-  CHECK_MESSAGE(std::fabs(slope - seen) <= 1e-6 * (1 + std::fabs(seen)), std::string(what), ": ", slope,
-                ", differences show ", seen);
+  CHECK_MESSAGE(std::fabs(slope - seen) <= 1e-6 * (1 + std::fabs(seen)), std::string(what), ": ",
+                slope, ", differences show ", seen);
 }
 
 TEST_CASE("linalg: derivatives are those that differences show") {
   manual_seed(7);
   Tensor a = (randn({5, 5}, {DType::f64, {}}) + unit(5, DType::f64) * 3).realize();
   Tensor tall = randn({6, 4}, {DType::f64, {}}).realize();
-  check_slope("inv", [](const Tensor& t) { return inv(t).square().sum(); }, a);
-  check_slope("det", [](const Tensor& t) { return det(t); }, a);
-  check_slope("pinv", [](const Tensor& t) { return pinv(t).sin().sum(); }, tall);
-  check_slope("lstsq", [](const Tensor& t) {
-    return lstsq(t, t.square()).solution.sin().sum(); }, tall);
-  check_slope("lu", [](const Tensor& t) { return lu(t).U.sin().sum() + lu(t).L.sin().sum(); }, a);
-  check_slope("qr", [](const Tensor& t) { return qr(t).Q.sin().sum() + qr(t).R.sin().sum(); }, tall);
-  check_slope("cholesky", [](const Tensor& t) {
-    return cholesky(t.matmul(t.t())).sin().sum(); }, a);
-  check_slope("eigh", [](const Tensor& t) {
-    const Eigen e = eigh(t + t.t());
-    return e.eigenvectors.square().sin().sum() + e.eigenvalues.sin().sum(); }, a);
-  check_slope("svd", [](const Tensor& t) {
-    const SVD s = svd(t, false);
-    return s.U.square().sin().sum() + s.Vh.square().sin().sum() + s.S.sin().sum(); }, tall);
-  check_slope("nuclear norm", [](const Tensor& t) { return matrix_norm(t, "nuc"); }, tall);
-  check_slope("matrix_exp", [](const Tensor& t) { return matrix_exp(t * 0.3).sin().sum(); }, a);
+  check_slope(
+      "inv", [](const Tensor& t) { return inv(t).square().sum(); }, a);
+  check_slope(
+      "det", [](const Tensor& t) { return det(t); }, a);
+  check_slope(
+      "pinv", [](const Tensor& t) { return pinv(t).sin().sum(); }, tall);
+  check_slope(
+      "lstsq", [](const Tensor& t) { return lstsq(t, t.square()).solution.sin().sum(); }, tall);
+  check_slope(
+      "lu", [](const Tensor& t) { return lu(t).U.sin().sum() + lu(t).L.sin().sum(); }, a);
+  check_slope(
+      "qr", [](const Tensor& t) { return qr(t).Q.sin().sum() + qr(t).R.sin().sum(); }, tall);
+  check_slope(
+      "cholesky", [](const Tensor& t) { return cholesky(t.matmul(t.t())).sin().sum(); }, a);
+  check_slope(
+      "eigh",
+      [](const Tensor& t) {
+        const Eigen e = eigh(t + t.t());
+        return e.eigenvectors.square().sin().sum() + e.eigenvalues.sin().sum();
+      },
+      a);
+  check_slope(
+      "svd",
+      [](const Tensor& t) {
+        const SVD s = svd(t, false);
+        return s.U.square().sin().sum() + s.Vh.square().sin().sum() + s.S.sin().sum();
+      },
+      tall);
+  check_slope(
+      "nuclear norm", [](const Tensor& t) { return matrix_norm(t, "nuc"); }, tall);
+  check_slope(
+      "matrix_exp", [](const Tensor& t) { return matrix_exp(t * 0.3).sin().sum(); }, a);
 }
 
 TEST_CASE("linalg: second derivatives are those of the equations") {
-  Tensor a = tensor({{2.0, 0.5}, {0.25, 1.0}}, {DType::f64, {}}).requires_grad_();
+  Tensor a = tensor(
+                 {
+                     {2.0,  0.5},
+                     {0.25, 1.0}
+  },
+                 {DType::f64, {}})
+                 .requires_grad_();
   Tensor slope = det(a).gradient({a})[0];  // the adjugate: its derivative is constant
   Tensor bend = (slope(0, 0) * 2 + slope(0, 1)).gradient({a})[0];
   CHECK(bend(1, 1).item<double>() == doctest::Approx(2));
@@ -183,8 +216,9 @@ TEST_CASE("linalg: errors name the function and the shapes") {
   CHECK(said([&] { inv(a); }).find("[inv] needs square matrices, got shape (2, 3)") !=
         std::string::npos);
   CHECK(said([&] { det(whole); }).find("[det] needs floats, got i64") != std::string::npos);
-  CHECK(said([&] { solve(ones({3, 3}), ones({2, 2})); }).find("[solve] shapes") !=
-        std::string::npos);
+  CHECK(said([&] {
+          solve(ones({3, 3}), ones({2, 2}));
+        }).find("[solve] shapes") != std::string::npos);
   CHECK(said([&] { qr(a, "half"); }).find("[qr] mode is reduced, complete or r, got half") !=
         std::string::npos);
   CHECK(said([&] { svd(ones({3})); }).find("[svd] needs matrices") != std::string::npos);

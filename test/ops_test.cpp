@@ -1,6 +1,7 @@
 // Every golden case of test/goldens/{ops,more_ops}.gold.gz on every device: dtype, shape and values
 // of the outputs, and the gradients of their weighted sum. To add a case: one add(...) line in
-// tools/make_goldens.py or make_more_goldens.py; a new op also needs a row in one of test/ops_table_*.cpp.
+// tools/make_goldens.py or make_more_goldens.py; a new op also needs a row in one of
+// test/ops_table_*.cpp.
 // For work on one op: OPS=substring runs only the cases whose names contain it.
 // MOTE_PROGRAM_PART=2/8 runs the second of eight parts on CUDA, for machines with many cores.
 #include <doctest/doctest.h>

@@ -601,7 +601,7 @@ def linear_algebra():
         add("svdvals", f"{n}_{m}", [N(n, m)], **wide)
         add("svd_abs", f"{n}_{m}", [N(n, m)], **wide)
         add("pinv", f"{n}_{m}", [N(n, m)], **wide)
-        add("qr", f"{n}_{m}", [N(2, n, m)], grad=n >= m, **wide)
+        add("qr", f"{n}_{m}", [N(2, n, m)], **wide)
         add("lu", f"{n}_{m}", [N(n, m)], grad=n == m, **wide)
         if n >= m:
             add("lstsq", f"{n}_{m}", [N(n, m), N(n, 2)], **wide)
@@ -621,7 +621,8 @@ def linear_algebra():
     add("slogdet", "negative", [D([[0.0, 2.0], [3.0, 1.0]])], **wide)
     add("logdet", "batch", [definite(3, 2)], **wide)
     add("det", "pivoted", [D([[0.0, 1.0, 2.0], [3.0, 0.5, 1.0], [1.0, 4.0, 0.0]])], **wide)
-    add("matrix_exp", "large", [Spec(lambda r: 6 * r.standard_normal((2, 4, 4)))], grad=False, **wide)
+    add("matrix_exp", "large", [Spec(lambda r: 6 * r.standard_normal((2, 4, 4)))], grad=False,
+        **wide)
     add("symmetric_exp", "rotation", [N(3, 3)], **wide)
     for n in (-2, 0, 1, 5):
         add("matrix_power", f"n{n}", [well(3)], n=n, grad=n != 0, **wide)

@@ -1,6 +1,6 @@
-// Fourier transforms, PyTorch's torch.fft. mote has no complex dtype: a complex tensor is a real one
-// whose last axis has size 2, the real and the imaginary part (torch.view_as_real). Axes (dim) and
-// sizes count without that axis. Sizes may be any; the time is that of n log n.
+// Fourier transforms, PyTorch's torch.fft. mote has no complex dtype: a complex tensor is a real
+// one whose last axis has size 2, the real and the imaginary part (torch.view_as_real). Axes (dim)
+// and sizes count without that axis. Sizes may be any; the time is that of n log n.
 #pragma once
 #include <mote/tensor.h>
 

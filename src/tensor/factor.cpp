@@ -25,8 +25,8 @@ class AsRealized {
   bool before_;
 };
 
-// Runs step(k, state) for `count` steps from `first` on, upwards or downwards. k is (1), i32. What a
-// step does not change stays where it is.
+// Runs step(k, state) for `count` steps from `first` on, upwards or downwards. k is (1), i32. What
+// a step does not change stays where it is.
 template <class Step>
 void run_steps(int64_t first, int64_t count, int64_t by, std::vector<Tensor>& state, Step step) {
   const AsRealized from_memory;
@@ -154,8 +154,8 @@ Pivoted lu(const Tensor& a) {
           stored(cat({first.order.narrow(1, 0, h), order}, 1))};
 }
 
-// Reflections: column k of v has the direction of the k-th, or is 0 where there is none to make. The
-// signs are LAPACK's.
+// Reflections: column k of v has the direction of the k-th, or is 0 where there is none to make.
+// The signs are LAPACK's.
 Orthogonal qr(const Tensor& a, int64_t columns) {
   const int64_t batch = a.size(0), n = a.size(1), steps = std::min(n, a.size(2));
   // Scaled, so that no square leaves the range.

@@ -22,7 +22,7 @@ struct Orthogonal {
 // q has so many columns, r as many rows.
 Orthogonal qr(const Tensor& a, int64_t columns);
 
-// The solution of l x = b, of whose l only the lower triangle is read (all of it 1 on the diagonal).
+// The solution of l x = b. Only the lower triangle of l is read; if unit, its diagonal is 1.
 Tensor substitute(const Tensor& l, const Tensor& b, bool unit);
 
 struct Spectrum {
@@ -40,8 +40,8 @@ Singular svd(const Tensor& a, int64_t columns);
 // What the matrix gets, of whose factor (or joined factors, one below the other) y gets g.
 Tensor cholesky_gradient(const Tensor& g, const Tensor& y);
 Tensor lu_gradient(const Tensor& g, const Tensor& y, const Tensor& order);
-Tensor qr_gradient(const Tensor& g, const Tensor& y);      // [q; r]
-Tensor eigh_gradient(const Tensor& g, const Tensor& y);    // [vectors; values]
+Tensor qr_gradient(const Tensor& g, const Tensor& y);                 // [q; r]
+Tensor eigh_gradient(const Tensor& g, const Tensor& y);               // [vectors; values]
 Tensor svd_gradient(const Tensor& g, const Tensor& y, int64_t rows);  // [u; s; v]
 
 }  // namespace mote::factor

@@ -1,6 +1,6 @@
 // Derivatives of factors. They are those of the equations that define the factors, so second
-// derivatives need nothing more. Where they have none (equal eigenvalues, a singular matrix) the part
-// that is not defined is 0.
+// derivatives need nothing more. Where they have none (equal eigenvalues, a singular matrix) the
+// part that is not defined is 0.
 #include <mote/linalg.h>
 
 #include "tensor/factor.h"

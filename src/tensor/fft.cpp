@@ -135,7 +135,8 @@ struct Along {
 Tensor along(const Tensor& given, const Along& a, int sign, double scale) {
   const DType d = float_dtype(given.dtype());
   Tensor x = resized(given.to(accumulator(d)), a.axis, a.n);
-  Tensor moved = a.is_real ? x.movedim(a.axis, -1).unsqueeze(-2) : x.movedim({-1, a.axis}, {-2, -1});
+  Tensor moved =
+      a.is_real ? x.movedim(a.axis, -1).unsqueeze(-2) : x.movedim({-1, a.axis}, {-2, -1});
   std::vector<int64_t> shape = moved.shape();
   const int64_t parts = shape[shape.size() - 2];
   Tensor out = transform(moved.reshape({moved.numel() / (parts * a.n), parts, a.n}), sign);
@@ -204,7 +205,8 @@ Tensor over_all(Tensor z, const Over& o, size_t count, const char* norm, bool in
 Tensor frequencies(int64_t n, double d, const Options& o, bool only_positive) {
   expect(n > 0 && d != 0, "needs a size > 0 and a step other than 0, got ", n, " and ", d);
   Tensor k = arange(Number(only_positive ? n / 2 + 1 : n), {DType::f64, o.device});
-  if (!only_positive) k = where(k < static_cast<double>((n + 1) / 2), k, k - static_cast<double>(n));
+  if (!only_positive)
+    k = where(k < static_cast<double>((n + 1) / 2), k, k - static_cast<double>(n));
   return (k / (static_cast<double>(n) * d)).to(o.dtype == DType::none ? DType::f32 : o.dtype);
 }
 

@@ -66,8 +66,7 @@ std::pair<Tensor, Tensor> frexp(const Tensor& x, Loc w) {
   return {scaled(wide, -exponent).to(x.dtype()), exponent.to(DType::i32)};
 }
 
-bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan,
-                      Loc w) const {
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan, Loc w) const {
   Call call("allclose", w);
   return isclose(other, rtol, atol, equal_nan).all().item<bool>();
 }

@@ -19,12 +19,13 @@ struct Columns {
 };
 Columns columns_of(const Numbers& plane, const Ints& kernel, const FoldOptions& o) {
   const auto spatial = static_cast<int64_t>(plane.size());
-  Columns c{per_axis(kernel, spatial, "kernel", 1), per_axis(o.dilation, spatial, "dilation", 1),
-            per_axis(o.padding, spatial, "padding", 0), per_axis(o.stride, spatial, "stride", 1),
+  Columns c{per_axis(kernel, spatial, "kernel", 1),
+            per_axis(o.dilation, spatial, "dilation", 1),
+            per_axis(o.padding, spatial, "padding", 0),
+            per_axis(o.stride, spatial, "stride", 1),
             {}};
   for (size_t i = 0; i < plane.size(); ++i) {
-    const int64_t room =
-        plane[i] + 2 * c.padding[i] - c.dilation[i] * (c.kernel[i] - 1) - 1;
+    const int64_t room = plane[i] + 2 * c.padding[i] - c.dilation[i] * (c.kernel[i] - 1) - 1;
     expect(room >= 0, "a window of ", c.dilation[i] * (c.kernel[i] - 1) + 1,
            " does not fit a padded axis of ", plane[i] + 2 * c.padding[i]);
     c.count.push_back(room / c.stride[i] + 1);
@@ -101,7 +102,8 @@ Tensor max_unpool(const Tensor& t, const Tensor& indices, const Ints& kernel,
   expect(dims_of(t) == dims_of(indices), "values of shape ", t, " and indices of shape ", indices,
          " differ");
   Tensor x = batched(t, spatial), at = batched(indices, spatial);
-  const Numbers k = per_axis(kernel, spatial, "kernel", 1), p = per_axis(o.padding, spatial, "padding", 0);
+  const Numbers k = per_axis(kernel, spatial, "kernel", 1),
+                p = per_axis(o.padding, spatial, "padding", 0);
   const Numbers s = o.stride.empty() ? k : per_axis(o.stride, spatial, "stride", 1);
   Numbers plane = x.shape(), out = plane;
   for (size_t i = 0; i < k.size(); ++i) out[i + 2] = (plane[i + 2] - 1) * s[i] - 2 * p[i] + k[i];
@@ -140,8 +142,8 @@ Tensor fold(const Tensor& t, const Ints& output, const Ints& kernel, const FoldO
   const int64_t window = product_of(c.kernel);
   expect(x.size(1) % window == 0 && x.size(2) == product_of(c.count), "columns of shape ", t,
          " are not those of ", product_of(c.count), " windows of ", window, " elements");
-  Tensor sum = x.reshape({x.size(0), x.size(1) / window, c.kernel[0], c.kernel[1], c.count[0],
-                          c.count[1]});
+  Tensor sum =
+      x.reshape({x.size(0), x.size(1) / window, c.kernel[0], c.kernel[1], c.count[0], c.count[1]});
   sum = sum.permute({0, 1, 2, 4, 3, 5});  // (N, C, kh, h, kw, w)
   sum = overlapped(sum, c.stride[1], c.dilation[1], plane[1] + 2 * c.padding[1]);
   sum = overlapped(sum.movedim(-1, 2), c.stride[0], c.dilation[0], plane[0] + 2 * c.padding[0]);
@@ -226,7 +228,8 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   Tensor size = of_bag.index_add(0, bag, counts.to_long());
   if (how == "max") {
     Tensor place = broadcast_tensor(bag.unsqueeze(1), dims_of(rows));
-    Tensor best = none.scatter_reduce(0, place, mote::where(counts, rows, -INFINITY), "amax", false);
+    Tensor best =
+        none.scatter_reduce(0, place, mote::where(counts, rows, -INFINITY), "amax", false);
     return mote::where(size > 0, best, 0);
   }
   Tensor sum = none.index_add(0, bag, mote::where(counts, rows, 0));

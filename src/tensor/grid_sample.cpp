@@ -75,7 +75,10 @@ Tensor weighted(const Sampler& s, const std::vector<std::vector<Neighbour>>& axe
 
 std::vector<Neighbour> linear(const Tensor& at) {
   Tensor low = at.detach().floor(), part = at - low;
-  return {{low, 1 - part}, {low + 1, part}};
+  return {
+      {low,     1 - part},
+      {low + 1, part    }
+  };
 }
 
 // Keys' kernel with a = -0.75.
@@ -86,8 +89,7 @@ std::vector<Neighbour> cubic(const Sampler& s, const Tensor& at, int64_t size) {
   auto outer = [&](const Tensor& d) { return ((k * d - 5 * k) * d + 8 * k) * d - 4 * k; };
   Tensor weights[] = {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
   std::vector<Neighbour> out;
-  for (int i = 0; i < 4; ++i)
-    out.push_back({s.kept(low + (i - 1), size).detach(), weights[i]});
+  for (int i = 0; i < 4; ++i) out.push_back({s.kept(low + (i - 1), size).detach(), weights[i]});
   return out;
 }
 
@@ -115,8 +117,8 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const char* mode, const 
          x.dtype(), " and ", grid.dtype());
   const std::string how = word(mode, "the mode");
   const bool is_cubic = how == "bicubic" && spatial == 2;
-  expect(how == "bilinear" || how == "nearest" || is_cubic, "mode ", how, " does not fit ",
-         spatial, " spatial axes; there are bilinear, nearest", spatial == 2 ? " and bicubic" : "");
+  expect(how == "bilinear" || how == "nearest" || is_cubic, "mode ", how, " does not fit ", spatial,
+         " spatial axes; there are bilinear, nearest", spatial == 2 ? " and bicubic" : "");
   std::vector<int64_t> plane = x.shape(), out = grid.shape();
   plane.erase(plane.begin(), plane.begin() + 2);
   out.pop_back();
@@ -132,7 +134,9 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const char* mode, const 
       axes.push_back(cubic(s, at, size));
     } else if (at = s.kept(at, size); how == "nearest") {
       Tensor near = at.round().detach();
-      axes.push_back({{near, near.ones_like()}});
+      axes.push_back({
+          {near, near.ones_like()}
+      });
     } else {
       axes.push_back(linear(at));
     }
@@ -148,8 +152,8 @@ Tensor affine_grid(const Tensor& theta, const Ints& size, bool align_corners, Lo
          size.list);
   expect(theta.dim() == 3 && theta.size(0) == size.list[0] && theta.size(1) == spatial &&
              theta.size(2) == spatial + 1 && theta.is_floating_point(),
-         "needs floats (", size.list[0], ", ", spatial, ", ", spatial + 1, "), got ",
-         theta.dtype(), " of shape ", theta);
+         "needs floats (", size.list[0], ", ", spatial, ", ", spatial + 1, "), got ", theta.dtype(),
+         " of shape ", theta);
   std::vector<int64_t> plane(size.list.begin() + 2, size.list.end());
   std::vector<Tensor> places;
   for (int64_t d = spatial; d-- > 0;) {  // the last axis first

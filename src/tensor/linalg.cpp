@@ -84,8 +84,9 @@ factor::Pivoted pivoted(const Tensor& a) {
 }
 
 Tensor triangular(const Tensor& a, const Tensor& b, bool upper, bool unit) {
-  Tensor x = upper ? factor::substitute(a.detach().flip(Axes{1, 2}), b.detach().flip(1), unit).flip(1)
-                   : factor::substitute(a.detach(), b.detach(), unit);
+  Tensor x = upper
+                 ? factor::substitute(a.detach().flip(Axes{1, 2}), b.detach().flip(1), unit).flip(1)
+                 : factor::substitute(a.detach(), b.detach(), unit);
   const int64_t how[] = {upper, unit};
   return given(Given::SolveTriangular, x, {a, b}, how);
 }
@@ -102,16 +103,25 @@ Tensor solved(const Tensor& a, const Tensor& b) {
   return given(Given::Solve, x, {a, b});
 }
 
+// t, of which the first columns are those of `own`, which has derivatives.
+Tensor completed(const Tensor& own, const Tensor& t) {
+  const int64_t k = own.size(2), all = t.size(2);
+  return all > k ? cat({own, t.narrow(2, k, all - k)}, 2) : own;
+}
+
+// All vectors of the larger side: those beyond the singular values are constants.
 struct Decomposed {
   Tensor u, s, v;
 };
-Decomposed decomposed(const Tensor& a) {
+Decomposed decomposed(const Tensor& a, bool all = false) {
   const int64_t n = a.size(1), m = a.size(2), k = std::min(n, m);
-  factor::Singular f = n >= m ? factor::svd(a.detach(), k) : factor::svd(a.detach().mT(), k);
+  Tensor tall = n >= m ? a.detach() : a.detach().mT();
+  factor::Singular f = factor::svd(tall, all ? std::max(n, m) : k);
   if (n < m) std::swap(f.u, f.v);
-  Tensor joined = cat({f.u, f.s.unsqueeze(1), f.v}, 1);
+  Tensor joined = cat({f.u.narrow(2, 0, k), f.s.unsqueeze(1), f.v.narrow(2, 0, k)}, 1);
   joined = given(Given::Svd, joined, {a}, {&n, 1});
-  return {joined.narrow(1, 0, n), joined.select(1, n), joined.narrow(1, n + 1, m)};
+  return {completed(joined.narrow(1, 0, n), f.u), joined.select(1, n),
+          completed(joined.narrow(1, n + 1, m), f.v)};
 }
 
 struct Spectrum {
@@ -156,8 +166,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper, Loc where) {
   Call call("cholesky_solve", where);
   const Both both = both_of(l, b, true);
   Tensor lower = upper ? both.a.a.mT() : both.a.a;
-  return vectors_or(both, triangular(lower.mT(), triangular(lower, both.b.a, false, false), true,
-                                     false));
+  return vectors_or(both,
+                    triangular(lower.mT(), triangular(lower, both.b.a, false, false), true, false));
 }
 Tensor cholesky_inverse(const Tensor& l, bool upper, Loc where) {
   Call call("cholesky_inverse", where);
@@ -173,12 +183,14 @@ QR qr(const Tensor& a, const char* mode, Loc where) {
          "mode is reduced, complete or r, got ", how);
   const Batch b = batch_of(a, false);
   const int64_t n = b.a.size(1), m = b.a.size(2), k = std::min(n, m);
-  factor::Orthogonal f = factor::qr(b.a.detach(), how == "complete" ? n : k);
-  Tensor q = f.q, r = f.r;
-  if (n >= m && how != "complete") {
-    Tensor joined = given(Given::Qr, cat({q, r}, 1), {b.a});
-    q = joined.narrow(1, 0, n), r = joined.narrow(1, n, k);
-  }
+  // The first columns are a matrix whose factors have derivatives; the rest follow from q.
+  Tensor left = b.a.narrow(2, 0, k);
+  factor::Orthogonal f = factor::qr(left.detach(), how == "complete" ? n : k);
+  Tensor joined = cat({f.q.narrow(2, 0, k), f.r.narrow(1, 0, k)}, 1);
+  joined = given(Given::Qr, joined, {left});
+  Tensor q = joined.narrow(1, 0, n), r = joined.narrow(1, n, k);
+  if (m > k) r = cat({r, q.mT().matmul(b.a.narrow(2, k, m - k))}, 2);
+  if (f.q.size(2) > k) r = r.pad({0, 0, 0, n - k}), q = completed(q, f.q);
   return {how == "r" ? Tensor() : b.back(q), b.back(r)};
 }
 
@@ -224,8 +236,8 @@ Tensor solve(const Tensor& a, const Tensor& b, Loc where) {
   const Both both = both_of(a, b, true);
   return vectors_or(both, solved(both.a.a, both.b.a));
 }
-Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
-                        bool unitriangular, Loc where) {
+Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular,
+                        Loc where) {
   Call call("solve_triangular", where);
   expect_defined(a, "a matrix");
   expect_defined(b, "the right side");
@@ -276,14 +288,8 @@ Tensor eigvalsh(const Tensor& a, const char* uplo, Loc where) {
 SVD svd(const Tensor& a, bool full_matrices, Loc where) {
   Call call("svd", where);
   const Batch b = batch_of(a, false);
-  const int64_t n = b.a.size(1), m = b.a.size(2);
-  if (!full_matrices || n == m) {
-    const Decomposed d = decomposed(b.a);
-    return {b.back(d.u), b.back(d.s), b.back(d.v.mT())};
-  }
-  factor::Singular f = n >= m ? factor::svd(b.a.detach(), n) : factor::svd(b.a.detach().mT(), m);
-  if (n < m) std::swap(f.u, f.v);
-  return {b.back(f.u), b.back(decomposed(b.a).s), b.back(f.v.mT())};
+  const Decomposed d = decomposed(b.a, full_matrices);
+  return {b.back(d.u), b.back(d.s), b.back(d.v.mT())};
 }
 Tensor svdvals(const Tensor& a, Loc where) {
   Call call("svdvals", where);
@@ -395,11 +401,14 @@ Tensor matrix_norm(const Tensor& a, double ord, const Axes& dim, bool keepdim, L
   const double size = std::abs(ord);
   expect(size == 1 || size == 2 || size == kInf,
          "ord is 1, 2, infinity, their negatives, fro or nuc, got ", ord);
-  return norm_of(a, dim, keepdim, [](const Tensor& t, double p) {
-    if (std::abs(p) == 2) return p > 0 ? svdvals(t).amax(-1) : svdvals(t).amin(-1);
-    Tensor sums = t.abs().sum(std::abs(p) == 1 ? -2 : -1);
-    return p > 0 ? sums.amax(-1) : sums.amin(-1);
-  }, ord);
+  return norm_of(
+      a, dim, keepdim,
+      [](const Tensor& t, double p) {
+        if (std::abs(p) == 2) return p > 0 ? svdvals(t).amax(-1) : svdvals(t).amin(-1);
+        Tensor sums = t.abs().sum(std::abs(p) == 1 ? -2 : -1);
+        return p > 0 ? sums.amax(-1) : sums.amin(-1);
+      },
+      ord);
 }
 Tensor matrix_norm(const Tensor& a, const char* ord, const Axes& dim, bool keepdim, Loc where) {
   Call call("matrix_norm", where);
@@ -407,7 +416,8 @@ Tensor matrix_norm(const Tensor& a, const char* ord, const Axes& dim, bool keepd
   expect(how == "fro" || how == "nuc", "ord is 1, 2, infinity, their negatives, fro or nuc, got ",
          how);
   if (how == "fro") return a.norm(2, dim, keepdim);
-  return norm_of(a, dim, keepdim, [](const Tensor& t, double) { return svdvals(t).sum(-1); }, 0);
+  return norm_of(
+      a, dim, keepdim, [](const Tensor& t, double) { return svdvals(t).sum(-1); }, 0);
 }
 Tensor vector_norm(const Tensor& x, double ord, const Axes& dim, bool keepdim, Loc where) {
   Call call("vector_norm", where);
@@ -431,7 +441,8 @@ Tensor tensorinv(const Tensor& a, int64_t ind, Loc where) {
   Numbers shape = a.shape(), out(shape.begin() + ind, shape.end());
   out.insert(out.end(), shape.begin(), shape.begin() + ind);
   const auto at = static_cast<size_t>(ind);
-  return inv(a.reshape({product_of(shape, 0, at), product_of(shape, at, shape.size())})).reshape(out);
+  return inv(a.reshape({product_of(shape, 0, at), product_of(shape, at, shape.size())}))
+      .reshape(out);
 }
 Tensor tensorsolve(const Tensor& a, const Tensor& b, Loc where) {
   Call call("tensorsolve", where);

@@ -117,7 +117,8 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
   Tensor at = checked_index(target.reshape({rows.size(0), 1}), dims_of(rows)[1]);
   Tensor part = (margin - gather_at(rows, 1, at) + rows).relu();
   if (p == 2) part = part.square();
-  if (weight.defined()) part = part * select_at(weight.to(rows.dtype()), 0, at.squeeze(1)).unsqueeze(1);
+  if (weight.defined())
+    part = part * select_at(weight.to(rows.dtype()), 0, at.squeeze(1)).unsqueeze(1);
   Tensor own = arange(Number(classes), {DType::i64, x.device()}).eq(at);
   Tensor losses = mote::where(own, 0, part).sum(1) / classes;
   return reduced(x.dim() == 1 ? losses.squeeze(0) : losses, reduction);
@@ -128,14 +129,14 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
                               Loc where) {
   Call call("multilabel_margin_loss", where);
   expect_alike(x, target);
-  Tensor rows = as_rows(x), classes = as_rows(x).dim() == target.dim() ? target
-                                                                        : target.unsqueeze(0);
+  Tensor rows = as_rows(x),
+         classes = as_rows(x).dim() == target.dim() ? target : target.unsqueeze(0);
   expect_index(classes);
   const int64_t count = rows.size(1);
   Tensor counts = (classes < 0).to_long().cumsum(1).eq(0);
   Tensor at = checked_index(mote::where(counts, classes, 0), dims_of(rows)[1]);
-  Tensor one_of = (arange(Number(count), {DType::i64, x.device()}).eq(at.unsqueeze(-1)) &
-                   counts.unsqueeze(-1));
+  Tensor one_of =
+      (arange(Number(count), {DType::i64, x.device()}).eq(at.unsqueeze(-1)) & counts.unsqueeze(-1));
   Tensor is_target = one_of.any(1);
   Tensor gap = (1 - gather_at(rows, 1, at).unsqueeze(-1) + rows.unsqueeze(1)).relu();
   Tensor taken = counts.unsqueeze(-1) & is_target.logical_not().unsqueeze(1);

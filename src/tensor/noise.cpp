@@ -108,7 +108,7 @@ Tensor poisson(const Tensor& rate, Loc where) {
   expect_float(rate);
   if (rate.numel() == 0) return rate.clone();
   const double most = rate.max().item<double>();
-  expect(rate.min().item<double>() >= 0 && most <= 1e4, "needs rates between 0 and 10000, got ",
+  expect(rate.min().item<double>() >= 0 && most <= 1e6, "needs rates between 0 and 1e6, got ",
          most);
   const auto draws = static_cast<int64_t>(most + 12 * std::sqrt(most) + 40);
   std::vector<int64_t> shape = rate.shape();

@@ -52,8 +52,8 @@ Tensor lgamma_above(const Tensor& x) {
   }
   Tensor near = (factor / divisor).log() + lgamma_between(u - 2);
   Tensor y = where(far, x, 13), r = 1 / y, r2 = r * r;
-  Tensor series = polynomial(r2, std::array{-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260,
-                                            -1.0 / 360, 1.0 / 12});
+  Tensor series = polynomial(
+      r2, std::array{-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12});
   Tensor away = (y - 0.5) * (y.log() - 1) + (0.5 * std::log(2 * kPi) - 0.5) + series * r;
   return where(far, where(x.isinf(), kInf, away), near);
 }
@@ -66,9 +66,9 @@ Tensor lgamma_wide(const Tensor& x) {
 }
 
 // B(2), B(4), ...
-constexpr double kBernoulli[] = {1.0 / 6,        -1.0 / 30,     1.0 / 42,      -1.0 / 30,
-                                 5.0 / 66,       -691.0 / 2730, 7.0 / 6,       -3617.0 / 510,
-                                 43867.0 / 798,  -174611.0 / 330, 854513.0 / 138};
+constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,      -1.0 / 30,
+                                 5.0 / 66,      -691.0 / 2730,   7.0 / 6,       -3617.0 / 510,
+                                 43867.0 / 798, -174611.0 / 330, 854513.0 / 138};
 constexpr int kTerms = 10;  // that are added one by one before the series of Euler and Maclaurin
 
 // The sum of 1 / (q + k)^s for q > 0; power(t) is t^-s.
@@ -133,21 +133,19 @@ Tensor polygamma_wide(const Tensor& x, int64_t n) {
 // half: probability - 1/2; tail: the smaller of the probability and its complement.
 Tensor quantile(const Tensor& half, const Tensor& tail) {
   Tensor far = tail < 0.02425, s = half * half;
-  Tensor middle =
-      half *
-      polynomial(s, std::array{-3.969683028665376e+01, 2.209460984245205e+02,
-                               -2.759285104469687e+02, 1.383577518672690e+02,
-                               -3.066479806614716e+01, 2.506628277459239e+00}) /
-      polynomial(s, std::array{-5.447609879822406e+01, 1.615858368580409e+02,
-                               -1.556989798598866e+02, 6.680131188771972e+01,
-                               -1.328068155288572e+01, 1.0});
+  Tensor middle = half *
+                  polynomial(s, std::array{-3.969683028665376e+01, 2.209460984245205e+02,
+                                           -2.759285104469687e+02, 1.383577518672690e+02,
+                                           -3.066479806614716e+01, 2.506628277459239e+00}) /
+                  polynomial(s, std::array{-5.447609879822406e+01, 1.615858368580409e+02,
+                                           -1.556989798598866e+02, 6.680131188771972e+01,
+                                           -1.328068155288572e+01, 1.0});
   Tensor end = tail.eq(0), root = (-2 * where(end | !far, 0.01, tail).log()).sqrt();
-  Tensor outer =
-      polynomial(root, std::array{-7.784894002430293e-03, -3.223964580411365e-01,
-                                  -2.400758277161838e+00, -2.549732539343734e+00,
-                                  4.374664141464968e+00, 2.938163982698783e+00}) /
-      polynomial(root, std::array{7.784695709041462e-03, 3.224671290700398e-01,
-                                  2.445134137142996e+00, 3.754408661907416e+00, 1.0});
+  Tensor outer = polynomial(root, std::array{-7.784894002430293e-03, -3.223964580411365e-01,
+                                             -2.400758277161838e+00, -2.549732539343734e+00,
+                                             4.374664141464968e+00, 2.938163982698783e+00}) /
+                 polynomial(root, std::array{7.784695709041462e-03, 3.224671290700398e-01,
+                                             2.445134137142996e+00, 3.754408661907416e+00, 1.0});
   constexpr double scale = std::numbers::sqrt2 / 2;
   Tensor x = where(far, outer, middle);
   Tensor below = erfc_wide(where(far, -x, 0) * scale) * 0.5 - tail;
@@ -283,7 +281,8 @@ namespace special {
 
 Tensor i0e(const Tensor& x, Loc w) {
   Call call("i0e", w);
-  return special_of(x, [](const Tensor& t) { return bessel_scaled(t, 0); }, Given::I0e);
+  return special_of(
+      x, [](const Tensor& t) { return bessel_scaled(t, 0); }, Given::I0e);
 }
 Tensor i1(const Tensor& x, Loc w) {
   Call call("i1", w);
@@ -291,7 +290,8 @@ Tensor i1(const Tensor& x, Loc w) {
 }
 Tensor i1e(const Tensor& x, Loc w) {
   Call call("i1e", w);
-  return special_of(x, [](const Tensor& t) { return bessel_scaled(t, 1); }, Given::I1e);
+  return special_of(
+      x, [](const Tensor& t) { return bessel_scaled(t, 1); }, Given::I1e);
 }
 Tensor erfcx(const Tensor& x, Loc w) {
   Call call("erfcx", w);

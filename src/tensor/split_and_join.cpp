@@ -152,7 +152,9 @@ Tensor dstack(const std::vector<Tensor>& tensors, Loc where) {
 Tensor column_stack(const std::vector<Tensor>& tensors, Loc where) {
   Call call("column_stack", where);
   return cat(each(tensors,
-                  [](const Tensor& t) { return t.dim() <= 1 ? t.reshape({t.numel(), 1}) : t; }),
+                  [](const Tensor& t) {
+                    return t.dim() <= 1 ? t.reshape({t.numel(), 1}) : t;
+                  }),
              1);
 }
 
@@ -257,8 +259,7 @@ Tensor Tensor::slice_scatter(const Tensor& src, int64_t dim, const Slice& slice,
 Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2,
                                 Loc where) const {
   OuterCall call("diagonal_scatter", where);
-  return with_part(*this, src,
-                   [&](const Tensor& t) { return t.diagonal(offset, dim1, dim2); });
+  return with_part(*this, src, [&](const Tensor& t) { return t.diagonal(offset, dim1, dim2); });
 }
 
 // The n-th true place takes the n-th element.
@@ -296,8 +297,8 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, Operand value, bool 
   return out.index_put_(indices, value, accumulate);
 }
 
-Tensor Tensor::index_reduce(int64_t dim, const Tensor& index, const Tensor& src,
-                            const char* reduce, bool include_self, Loc where) const {
+Tensor Tensor::index_reduce(int64_t dim, const Tensor& index, const Tensor& src, const char* reduce,
+                            bool include_self, Loc where) const {
   Call call("index_reduce", where);
   expect_defined(index, "the index");
   expect_defined(src, "the source");

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "tensor/autocast.h"
 #include "tensor/given.h"
 
 namespace mote {
@@ -16,9 +15,7 @@ Tensor front(const Tensor& t) { return t.narrow(-1, 0, t.size(-1) - 1); }
 Tensor back(const Tensor& t) { return t.narrow(-1, 1, t.size(-1) - 1); }
 
 // The areas between neighbours of the last axis; dx is a number or as wide as they.
-Tensor strips(const Tensor& y, const Operand& dx) {
-  return mul(front(y) + back(y), dx) * 0.5;
-}
+Tensor strips(const Tensor& y, const Operand& dx) { return mul(front(y) + back(y), dx) * 0.5; }
 
 Tensor widths(const Tensor& x, const Tensor& y, int64_t axis) {
   expect_defined(x, "the positions");
@@ -114,9 +111,8 @@ Tensor trapezoid(const Tensor& y, double dx, int64_t dim, Loc where) {
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim, Loc where) {
   Call call("trapezoid", where);
-  return area(y, dim, false, [&](const Tensor& rows, int64_t axis) {
-    return strips(rows, widths(x, y, axis));
-  });
+  return area(y, dim, false,
+              [&](const Tensor& rows, int64_t axis) { return strips(rows, widths(x, y, axis)); });
 }
 Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t dim, Loc where) {
   Call call("cumulative_trapezoid", where);
@@ -124,20 +120,17 @@ Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t dim, Loc where) 
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim, Loc where) {
   Call call("cumulative_trapezoid", where);
-  return area(y, dim, true, [&](const Tensor& rows, int64_t axis) {
-    return strips(rows, widths(x, y, axis));
-  });
+  return area(y, dim, true,
+              [&](const Tensor& rows, int64_t axis) { return strips(rows, widths(x, y, axis)); });
 }
 
 Tensor Tensor::dist(const Tensor& other, double p, Loc where) const {
   Call call("dist", where);
-  if (Recast as{call}) return as(*this).dist(as(other), p, where);
   expect_floats(*this, other);
   return (*this - other).norm(p);
 }
 Tensor cdist(const Tensor& x, const Tensor& y, double p, Loc where) {
   Call call("cdist", where);
-  if (Recast as{call}) return cdist(as(x), as(y), p, where);
   expect_floats(x, y);
   expect(p >= 0, "needs a norm of p >= 0, got ", p);
   expect(x.dim() >= 2 && y.dim() >= 2 && x.size(-1) == y.size(-1), "needs rows of one size, got ",
@@ -146,7 +139,6 @@ Tensor cdist(const Tensor& x, const Tensor& y, double p, Loc where) {
 }
 Tensor pdist(const Tensor& x, double p, Loc where) {
   Call call("pdist", where);
-  if (Recast as{call}) return pdist(as(x), p, where);
   expect_floats(x, x);
   expect(x.dim() == 2, "needs a matrix, got shape ", x);
   expect(p >= 0, "needs a norm of p >= 0, got ", p);
@@ -157,7 +149,6 @@ Tensor pdist(const Tensor& x, double p, Loc where) {
 Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p, double eps, bool keepdim,
                          Loc where) {
   Call call("pairwise_distance", where);
-  if (Recast as{call}) return pairwise_distance(as(x), as(y), p, eps, keepdim, where);
   expect_floats(x, y);
   return (x - y + eps).norm(p, -1, keepdim);
 }
@@ -178,42 +169,35 @@ Tensor Tensor::renorm(double p, int64_t dim, double maxnorm, Loc where) const {
 Tensor Tensor::addbmm(const Tensor& a, const Tensor& b, Number beta, Number alpha,
                       Loc where) const {
   Call call("addbmm", where);
-  if (Recast as{call}) return as(*this).addbmm(as(a), as(b), beta, alpha, where);
   return *this * beta + a.bmm(b).sum(0, false, a.dtype()) * alpha;
 }
 Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, Number beta, Number alpha,
                        Loc where) const {
   Call call("baddbmm", where);
-  if (Recast as{call}) return as(*this).baddbmm(as(a), as(b), beta, alpha, where);
   return *this * beta + a.bmm(b) * alpha;
 }
 Tensor Tensor::addmv(const Tensor& a, const Tensor& vec, Number beta, Number alpha,
                      Loc where) const {
   Call call("addmv", where);
-  if (Recast as{call}) return as(*this).addmv(as(a), as(vec), beta, alpha, where);
   return *this * beta + a.mv(vec) * alpha;
 }
-Tensor Tensor::addr(const Tensor& a, const Tensor& b, Number beta, Number alpha,
-                    Loc where) const {
+Tensor Tensor::addr(const Tensor& a, const Tensor& b, Number beta, Number alpha, Loc where) const {
   Call call("addr", where);
-  if (Recast as{call}) return as(*this).addr(as(a), as(b), beta, alpha, where);
   return *this * beta + a.outer(b) * alpha;
 }
 
 Tensor Tensor::inner(const Tensor& other, Loc where) const {
   Call call("inner", where);
-  if (Recast as{call}) return as(*this).inner(as(other), where);
   expect_defined(other, "the other tensor");
   if (dim() == 0 || other.dim() == 0) return *this * other;
-  expect(dims_of(*this).back() == dims_of(other).back(), "the last axes of ", *this, " and ",
-         other, " differ");
+  expect(dims_of(*this).back() == dims_of(other).back(), "the last axes of ", *this, " and ", other,
+         " differ");
   return tensordot(other, -1, -1);
 }
 
 Tensor Tensor::tensordot(const Tensor& other, const Axes& axes, const Axes& others,
                          Loc where) const {
   Call call("tensordot", where);
-  if (Recast as{call, *this, other}) return as(*this).tensordot(as(other), axes, others, where);
   expect(axes.list.size() == others.list.size(), "contracts ", axes.list.size(), " axes with ",
          others.list.size());
   auto apart = [](const Tensor& t, const Axes& named, bool named_last) {
@@ -231,7 +215,6 @@ Tensor Tensor::tensordot(const Tensor& other, const Axes& axes, const Axes& othe
 
 Tensor Tensor::cross(const Tensor& other, int64_t dim, Loc where) const {
   Call call("cross", where);
-  if (Recast as{call, *this, other}) return as(*this).cross(as(other), dim, where);
   expect_defined(other, "the other tensor");
   std::vector<Dim> both = broadcast_dims(dims_of(*this), dims_of(other));
   Tensor a = broadcast_tensor(*this, both), b = broadcast_tensor(other, both);
@@ -260,7 +243,6 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices, Loc where) {
 Tensor bilinear(const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& bias,
                 Loc where) {
   Call call("bilinear", where);
-  if (Recast as{call}) return bilinear(as(x), as(y), as(weight), as(bias), where);
   expect_floats(x, y);
   expect_defined(weight, "the weight");
   expect(weight.dim() == 3 && x.dim() > 0 && y.dim() == x.dim() && x.size(-1) == weight.size(1) &&

@@ -57,8 +57,7 @@ Tensor kaiser_window(int64_t n, bool periodic, double beta, const Options& o, Lo
   });
 }
 
-Tensor logspace(Number start, Number end, int64_t steps, double base, const Options& o,
-                Loc where) {
+Tensor logspace(Number start, Number end, int64_t steps, double base, const Options& o, Loc where) {
   Call call("logspace", where);
   const DType d = o.dtype == DType::none ? DType::f32 : o.dtype;
   Tensor exponents = linspace(start, end, steps, {DType::f64, o.device});
