@@ -26,7 +26,7 @@ struct Sampler {
   Tensor kept(const Tensor& at, int64_t size) const {
     if (edge == Edge::Zeros) return at;
     Tensor folded = edge == Edge::Reflection ? reflected(at, size) : at;
-    return folded.clamp(0, static_cast<double>(size - 1));
+    return folded.hardtanh(0, static_cast<double>(size - 1));  // slope 0 at the ends
   }
   // From -1 ... 1 to elements.
   Tensor elements(const Tensor& at, int64_t size) const {
