@@ -142,7 +142,7 @@ Tensor least_of(const Tensor& s, double rtol, int64_t n, int64_t m) {
   return s.amax(1, true) * factor;
 }
 
-// The sign of the exchanges: of how many rows the order has before a smaller one.
+// The sign of the exchanges: -1 for each of two rows.
 Tensor sign_of_order(const Tensor& pivots) {
   Tensor k = iota_tensor(pivots.size(1), DType::i32, pivots.impl()->device);
   return 1 - 2 * (pivots.ne(k).to_long().sum(1) % 2);

@@ -153,7 +153,7 @@ Tensor dropout1d(const Tensor& x, double p, bool training, Loc where) {
   Call call("dropout1d", where);
   return drop_channels(x, p, training, 3, true);
 }
-// (C, H, W) is three axes to PyTorch's dropout2d too, and counts as (N, C, L).
+// Three axes are (N, C, L), as in PyTorch.
 Tensor dropout2d(const Tensor& x, double p, bool training, Loc where) {
   Call call("dropout2d", where);
   if (x.dim() == 3) return drop_channels(x, p, training, 3, false);
