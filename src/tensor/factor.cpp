@@ -154,36 +154,73 @@ Pivoted lu(const Tensor& a) {
           stored(cat({first.order.narrow(1, 0, h), order}, 1))};
 }
 
-// Reflections: column k of v has the direction of the k-th, or is 0 where there is none to make.
-// The signs are LAPACK's.
-Orthogonal qr(const Tensor& a, int64_t columns) {
-  const int64_t batch = a.size(0), n = a.size(1), steps = std::min(n, a.size(2));
-  // Scaled, so that no square leaves the range.
-  Tensor scale =
-      a.numel() ? a.abs().amax(Axes{1, 2}, true) : ones({batch, 1, 1}, {a.dtype(), a.device()});
-  scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
+namespace {
+
+struct Reflected {
+  Tensor r, v;
+};
+// Reflections: column k of v is the direction of the k-th, of length sqrt(2), so that the reflection
+// is I - v v^T; or 0 where there is none to make. The signs are LAPACK's.
+Reflected reflected(const Tensor& a) {
+  const int64_t steps = std::min(a.size(1), a.size(2));
   Tensor i = rows_of(a), at = iota_tensor(steps, DType::i32, a.impl()->device);
-  std::vector<Tensor> state = {a / scale, zeros({batch, n, steps}, {a.dtype(), a.device()})};
+  std::vector<Tensor> state = {a, a.narrow(2, 0, steps).zeros_like()};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
     Tensor own = where(i < k, 0, column(s[0], k)), most = own.abs().amax(1, true);
     Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, k);
     Tensor tail = where(i > k, x, 0).square().sum(1, true), none = tail.eq(0);
     Tensor length = (tail + head * head).sqrt();
     Tensor first = head + where(head < 0, -length, length);
-    Tensor scale_of_v = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
-    Tensor v = stored(where(i.eq(k), first, x) * stored(scale_of_v));  // I - v v^T
+    Tensor scale = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
+    Tensor v = stored(where(i.eq(k), first, x) * stored(scale));
     s[0] = s[0] - v * (v * s[0]).sum(1, true);
     s[1] = where(at.eq(k), v, s[1]);
   });
-  Tensor r = state[0].narrow(1, 0, std::min(columns, n)).triu() * scale, v = state[1];
-  std::vector<Tensor> back = {broadcast_tensor(eye(n, columns, {a.dtype(), a.device()}),
-                                               std::vector<Dim>{batch, n, columns}),
-                              v};
-  run_steps(steps - 1, steps, -1, back, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = stored(column(s[1], k));
-    s[0] = s[0] - own * (own * s[0]).sum(1, true);
-  });
-  return {back[0], r};
+  return {state[0].triu(), state[1]};
+}
+
+// The reflections of v, the last one first (or the first one), of x: x - v T (v^T x), where the
+// inverse of T is 1 on its diagonal and holds the products of the directions above it.
+Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
+  Tensor inverse = v.mT().matmul(v), y = v.mT().matmul(x);
+  y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
+                 : substitute(inverse, y, true);
+  return stored(x - v.matmul(y));
+}
+
+}  // namespace
+
+Orthogonal qr(const Tensor& a, int64_t columns) {
+  const AsRealized from_memory;
+  const int64_t n = a.size(1), m = a.size(2), steps = std::min(n, m);
+  // Scaled, so that no square leaves the range.
+  Tensor scale = a.abs().amax(Axes{1, 2}, true);
+  scale = stored(where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale));
+  Tensor rest = a / scale;
+  std::vector<Tensor> directions, rows;
+  for (int64_t p = 0; p < steps; p += kPanel) {
+    const int64_t w = std::min(kPanel, steps - p), right = m - p - w;
+    const Reflected own = reflected(rest.narrow(2, 0, w));
+    directions.push_back(own.v);
+    Tensor done = own.r.narrow(1, 0, w);
+    if (right > 0) {
+      Tensor other = reflect(own.v, rest.narrow(2, w, right), false);
+      done = cat({done, other.narrow(1, 0, w)}, 2);
+      rest = other.narrow(1, w, n - p - w);
+    }
+    rows.push_back(done.pad({p, 0}));
+  }
+  Tensor q = broadcast_tensor(eye(n, columns, {a.dtype(), a.device()}),
+                              std::vector<Dim>{dims_of(a)[0], n, columns});
+  for (int64_t p = (steps - 1) / kPanel * kPanel; p >= 0; p -= kPanel) {
+    Tensor part = reflect(directions.back(), q.narrow(1, p, n - p), true);
+    directions.pop_back();
+    q = p ? cat({q.narrow(1, 0, p), part}, 1) : part;
+  }
+  Tensor r = cat(rows, 1) * scale;
+  const int64_t kept = std::min(columns, n);
+  r = kept > steps ? r.pad({0, 0, 0, kept - steps}) : r.narrow(1, 0, kept);
+  return {stored(q), stored(r)};
 }
 
 namespace {
