@@ -66,6 +66,9 @@ Tensor in_order(const Tensor& t, const Tensor& order) {
 Tensor part(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return t.narrow(1, row, rows).narrow(2, column, columns);
 }
+// Zeros below, so that panels have one height and their kernels are the same. Zeros are no pivots,
+// and no reflection touches them.
+Tensor lengthened(const Tensor& t, int64_t by) { return t.pad({0, 0, 0, by}); }
 // Where n columns are cut, so that most panels have one size.
 int64_t half_of(int64_t n) { return (n + 2 * kPanel - 1) / (2 * kPanel) * kPanel; }
 
@@ -146,7 +149,10 @@ Pivoted lu(const Tensor& a) {
   Tensor right = stored(in_order(a.narrow(2, h, m - h), first.order));
   Tensor upper = substitute(part(first.lu, 0, h, 0, h), right.narrow(1, 0, h), true);
   Tensor under = first.lu.narrow(1, h, n - h);
-  const Pivoted second = lu(right.narrow(1, h, n - h) - under.matmul(upper));
+  const int64_t steps = std::min(n, m) - h;
+  Pivoted second = lu(lengthened(right.narrow(1, h, n - h) - under.matmul(upper), h));
+  second = {second.lu.narrow(1, 0, n - h), second.pivots.narrow(1, 0, steps),
+            second.order.narrow(1, 0, n - h)};
   Tensor top = cat({first.lu.narrow(1, 0, h), upper}, 2);
   Tensor bottom = cat({in_order(under, second.order), second.lu}, 2);
   Tensor order = gather_at(first.order.narrow(1, h, n - h), 1, second.order);
@@ -206,16 +212,16 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
     if (right > 0) {
       Tensor other = reflect(own.v, rest.narrow(2, w, right), false);
       done = cat({done, other.narrow(1, 0, w)}, 2);
-      rest = other.narrow(1, w, n - p - w);
+      rest = lengthened(other.narrow(1, w, n - w), w);
     }
     rows.push_back(done.pad({p, 0}));
   }
   Tensor q = broadcast_tensor(eye(n, columns, {a.dtype(), a.device()}),
                               std::vector<Dim>{dims_of(a)[0], n, columns});
   for (int64_t p = (steps - 1) / kPanel * kPanel; p >= 0; p -= kPanel) {
-    Tensor part = reflect(directions.back(), q.narrow(1, p, n - p), true);
+    Tensor lower = reflect(directions.back(), lengthened(q.narrow(1, p, n - p), p), true);
     directions.pop_back();
-    q = p ? cat({q.narrow(1, 0, p), part}, 1) : part;
+    q = p ? cat({q.narrow(1, 0, p), lower.narrow(1, 0, n - p)}, 1) : lower;
   }
   Tensor r = cat(rows, 1) * scale;
   const int64_t kept = std::min(columns, n);
