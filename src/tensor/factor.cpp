@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tensor/gather.h"
+#include "tensor/operators.h"
 
 namespace mote::factor {
 

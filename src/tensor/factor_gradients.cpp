@@ -4,6 +4,7 @@
 #include <mote/linalg.h>
 
 #include "tensor/factor.h"
+#include "tensor/operators.h"
 
 namespace mote::factor {
 

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "tensor/impl.h"
+#include "tensor/operators.h"
 
 namespace mote::fft {
 

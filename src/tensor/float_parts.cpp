@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tensor/given.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

@@ -6,6 +6,7 @@
 #include "tensor/gather.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
+#include "tensor/operators.h"
 #include "tensor/spatial.h"
 
 namespace mote {

@@ -9,6 +9,7 @@
 
 #include "tensor/factor.h"
 #include "tensor/gather.h"
+#include "tensor/operators.h"
 #include "tensor/spatial.h"
 #include "tensor/wide.h"
 

@@ -3,6 +3,7 @@
 
 #include "tensor/gather.h"
 #include "tensor/impl.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

@@ -8,6 +8,7 @@
 #include "tensor/factor.h"
 #include "tensor/gather.h"
 #include "tensor/given.h"
+#include "tensor/operators.h"
 
 namespace mote::linalg {
 

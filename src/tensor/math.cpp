@@ -11,6 +11,7 @@
 #include "tensor/autocast.h"
 #include "tensor/checks.h"
 #include "tensor/given.h"
+#include "tensor/operators.h"
 #include "tensor/wide.h"
 
 namespace mote {

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "tensor/impl.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "tensor/given.h"
+#include "tensor/operators.h"
 #include "tensor/wide.h"
 
 namespace mote {

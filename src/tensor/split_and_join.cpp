@@ -4,6 +4,7 @@
 #include "tensor/checks.h"
 #include "tensor/gather.h"
 #include "tensor/movement.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

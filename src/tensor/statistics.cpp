@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tensor/given.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

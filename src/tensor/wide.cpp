@@ -1,3 +1,4 @@
+#include "tensor/operators.h"
 #include "tensor/wide.h"
 
 #include <cmath>

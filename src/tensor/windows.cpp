@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "tensor/impl.h"
+#include "tensor/operators.h"
 
 namespace mote {
 
