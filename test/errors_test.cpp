@@ -1,6 +1,7 @@
 // Misuse of the public interface: every error's full text. «HERE» stands for the user's line, which
 // must be the statement's own.
 #include <doctest/doctest.h>
+#include <mote/fft.h>
 #include <mote/mote.h>
 
 #include <string>
@@ -236,6 +237,28 @@ const Misuse elementwise[] = {
      "[prelu] needs 3 weights, got 2 «HERE»"},
     {[] { zeros({2}).lerp(zeros({3}), 0.5); },
      "[lerp] shapes (3) and (2) cannot be broadcast together: sizes 3 and 2 differ «HERE»"},
+    {[] { zeros({2, 4}).cross(zeros({2, 4})); },
+     "[cross] axis -1 of shapes (2, 4) and (2, 4) must have size 3 «HERE»"},
+    {[] { cdist(zeros({2, 3}), zeros({2, 4})); },
+     "[cdist] needs rows of one size, got shapes (2, 3) and (2, 4) «HERE»"},
+    {[] { zeros({4}).as_strided({3, 2}, {2, 1}); },
+     "[as_strided] reaches element 5 of a tensor of 4 «HERE»"},
+    {[] { zeros({5, 2}).vsplit(2); },
+     "[vsplit] cannot split axis 0 of shape (5, 2) into 2 equal parts «HERE»"},
+    {[] { zeros({3, 4}).select_scatter(zeros({3}), 0, 1); },
+     "[select_scatter] a source of shape (3) does not fit a part of shape (4) «HERE»"},
+    {[] { fold(zeros({1, 4, 5}), 4, 2); },
+     "[fold] columns of shape (1, 4, 5) are not those of 9 windows of 4 elements «HERE»"},
+    {[] { grid_sample(zeros({1, 1, 2, 2}), zeros({1, 2, 2, 2}), "cubic"); },
+     "[grid_sample] mode cubic does not fit 2 spatial axes; there are bilinear, nearest and bicubic "
+     "«HERE»"},
+    {[] { multi_margin_loss(zeros({2, 3}), zeros({3}, DType::i64)); },
+     "[multi_margin_loss] input of shape (2, 3) needs one class for each row, got shape (3) «HERE»"},
+    {[] { fft::fft(zeros({4})); },
+     "[fft] needs floats whose last axis holds real and imaginary part, got f32 of shape (4); "
+     "complex(x) makes them of real numbers «HERE»"},
+    {[] { zeros({3}).polygamma(-1); },
+     "[polygamma] needs an order from 0 to 100, got -1 «HERE»"},
 };
 
 const Misuse conversions[] = {

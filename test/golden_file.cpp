@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "test_paths.h"
+
 namespace mote::test {
 
 namespace {
@@ -149,6 +151,16 @@ GoldenFile read_goldens(const std::string& path) {
   for (uint32_t i = 0; i < count; i++) file.cases.push_back(read_case(in));
   if (!in.at_end()) in.fail("goes on after the last case");
   return file;
+}
+
+GoldenFile read_goldens(std::initializer_list<const char*> names) {
+  GoldenFile all;
+  for (const char* name : names) {
+    GoldenFile file = read_goldens(MOTE_SOURCE_DIR "/test/goldens/" + std::string(name));
+    all.header += file.header;
+    for (GoldenCase& c : file.cases) all.cases.push_back(std::move(c));
+  }
+  return all;
 }
 
 }  // namespace mote::test

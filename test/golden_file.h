@@ -1,9 +1,11 @@
-// The golden cases of test/goldens/ops.gold.gz, made by tools/make_goldens.py (which documents the
-// format): an op, its attributes and inputs, and the outputs and gradients PyTorch gives.
+// The golden cases of test/goldens/*.gold.gz, made by tools/make_goldens.py (which documents the
+// format) and its relatives: an op, its attributes and inputs, and the outputs and gradients PyTorch
+// gives.
 #pragma once
 #include <mote/dtype.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +21,8 @@ struct GoldenTensor {
   int64_t numel() const;
 };
 
-using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                          std::vector<double>>;
+using Attr =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
 struct GoldenInput {
   std::string role;  // "weight", "bias", ...; empty: the next positional argument
@@ -48,5 +50,7 @@ struct GoldenFile {
 
 // Throws std::runtime_error naming the file and the offset if it is missing or malformed.
 GoldenFile read_goldens(const std::string& path);
+// The cases of several files of test/goldens.
+GoldenFile read_goldens(std::initializer_list<const char*> names);
 
 }  // namespace mote::test

@@ -49,6 +49,9 @@ std::span<const TestedOp> shape_rows();      // creation, movement, indexing
 std::span<const TestedOp> elementwise_rows();
 std::span<const TestedOp> reduction_rows();  // reductions, scans, sorts, products
 std::span<const TestedOp> network_rows();    // windows, norms, losses, dtypes, symbolic sizes
+std::span<const TestedOp> more_rows();       // of more_ops.gold.gz
+std::span<const TestedOp> signal_rows();
+std::span<const TestedOp> linalg_rows();
 
 // Null if no table has it.
 const TestedOp* find_op(std::string_view op);

@@ -125,7 +125,8 @@ std::vector<Index> Call::indices() const {
 }
 
 const TestedOp* find_op(std::string_view op) {
-  for (auto rows : {shape_rows(), elementwise_rows(), reduction_rows(), network_rows()})
+  for (auto rows : {shape_rows(), elementwise_rows(), reduction_rows(), network_rows(), more_rows(),
+                    signal_rows(), linalg_rows()})
     for (const TestedOp& row : rows)
       if (op == row.op) return &row;
   return nullptr;

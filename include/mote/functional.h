@@ -230,4 +230,97 @@ inline Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction 
   return x.kl_div(target, reduction, log_target, batch_mean, w);
 }
 
+// What has no member.
+Tensor rrelu(const Tensor& x, double lower = 0.125, double upper = 1.0 / 3, bool training = false,
+             Loc = Loc::current());
+Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1,
+                      Loc = Loc::current());
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = false, Loc = Loc::current());
+// These drop whole channels of (N, C, ...).
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = false,
+                             Loc = Loc::current());
+Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true, Loc = Loc::current());
+Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true, Loc = Loc::current());
+Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true, Loc = Loc::current());
+
+Tensor bilinear(const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& bias = {},
+                Loc = Loc::current());
+Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p = 2, double eps = 1e-6,
+                         bool keepdim = false, Loc = Loc::current());
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                           double k = 1, Loc = Loc::current());
+Tensor channel_shuffle(const Tensor& x, int64_t groups, Loc = Loc::current());
+// Sums, means or maxima of rows of weight: of each row of indices, or of the stretches of a vector
+// that begin at the offsets.
+Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
+                     const char* mode = "mean", const Tensor& per_sample_weights = {},
+                     int64_t padding_idx = -1, Loc = Loc::current());
+
+// Windows of (N, C, H, W) as columns (N, C * kernel, positions), and their sum back.
+Tensor unfold(const Tensor& x, const Ints& kernel, const FoldOptions&, Loc = Loc::current());
+Tensor fold(const Tensor& x, const Ints& output, const Ints& kernel, const FoldOptions& = {},
+            Loc = Loc::current());
+Tensor lp_pool1d(const Tensor& x, double p, const Ints& kernel, const Ints& stride = {},
+                 bool ceil_mode = false, Loc = Loc::current());
+Tensor lp_pool2d(const Tensor& x, double p, const Ints& kernel, const Ints& stride = {},
+                 bool ceil_mode = false, Loc = Loc::current());
+Tensor lp_pool3d(const Tensor& x, double p, const Ints& kernel, const Ints& stride = {},
+                 bool ceil_mode = false, Loc = Loc::current());
+Tensor adaptive_max_pool3d(const Tensor& x, const Ints& output, Loc = Loc::current());
+ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, const Ints& output,
+                                               Loc = Loc::current());
+ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, const Ints& output,
+                                               Loc = Loc::current());
+ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, const Ints& output,
+                                               Loc = Loc::current());
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Ints& kernel,
+                    const UnpoolOptions& = {}, Loc = Loc::current());
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Ints& kernel,
+                    const UnpoolOptions& = {}, Loc = Loc::current());
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Ints& kernel,
+                    const UnpoolOptions& = {}, Loc = Loc::current());
+// Positions in the picture from -1 to 1. mode: bilinear (of volumes trilinear), nearest, bicubic;
+// padding_mode: zeros, border, reflection.
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const char* mode = "bilinear",
+                   const char* padding_mode = "zeros", bool align_corners = false,
+                   Loc = Loc::current());
+Tensor affine_grid(const Tensor& theta, const Ints& size, bool align_corners = false,
+                   Loc = Loc::current());
+
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input = true,
+                        bool full = false, double eps = 1e-8, Reduction = Reduction::mean,
+                        Loc = Loc::current());
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
+                         bool full = false, double eps = 1e-6, Reduction = Reduction::mean,
+                         Loc = Loc::current());
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin = 1,
+                            Reduction = Reduction::mean, Loc = Loc::current());
+Tensor margin_ranking_loss(const Tensor& x, const Tensor& y, const Tensor& target,
+                           double margin = 0, Reduction = Reduction::mean, Loc = Loc::current());
+Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction = Reduction::mean,
+                        Loc = Loc::current());
+Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p = 1, double margin = 1,
+                         const Tensor& weight = {}, Reduction = Reduction::mean,
+                         Loc = Loc::current());
+Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction = Reduction::mean,
+                              Loc = Loc::current());
+Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target,
+                                   const Tensor& weight = {}, Reduction = Reduction::mean,
+                                   Loc = Loc::current());
+Tensor cosine_embedding_loss(const Tensor& x, const Tensor& y, const Tensor& target,
+                             double margin = 0, Reduction = Reduction::mean,
+                             Loc = Loc::current());
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           double margin = 1, double p = 2, double eps = 1e-6, bool swap = false,
+                           Reduction = Reduction::mean, Loc = Loc::current());
+using Distance = Tensor (*)(const Tensor& x, const Tensor& y);
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                         const Tensor& negative, Distance distance,
+                                         double margin = 1, bool swap = false,
+                                         Reduction = Reduction::mean, Loc = Loc::current());
+// log_probs (T, N, classes); targets (N, S); lengths (N).
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, int64_t blank = 0, Reduction = Reduction::mean,
+                bool zero_infinity = false, Loc = Loc::current());
+
 }  // namespace mote

@@ -24,6 +24,21 @@ Tensor arange(Number end, const Options& = {}, Loc = Loc::current());
 Tensor arange(const Sym& end, const Options& = {}, Loc = Loc::current());
 Tensor linspace(Number start, Number end, int64_t steps, const Options& = {}, Loc = Loc::current());
 Tensor eye(int64_t n, int64_t m = -1, const Options& = {}, Loc = Loc::current());
+Tensor logspace(Number start, Number end, int64_t steps, double base = 10, const Options& = {},
+                Loc = Loc::current());
+// The rows and columns of a triangle of an n x m matrix: (2, count), i64.
+Tensor tril_indices(int64_t n, int64_t m, int64_t offset = 0, const Options& = {},
+                    Loc = Loc::current());
+Tensor triu_indices(int64_t n, int64_t m, int64_t offset = 0, const Options& = {},
+                    Loc = Loc::current());
+// Windows of signals; a periodic one is the symmetric one of n + 1 points without its last.
+Tensor hann_window(int64_t n, bool periodic = true, const Options& = {}, Loc = Loc::current());
+Tensor hamming_window(int64_t n, bool periodic = true, double alpha = 0.54, double beta = 0.46,
+                      const Options& = {}, Loc = Loc::current());
+Tensor blackman_window(int64_t n, bool periodic = true, const Options& = {}, Loc = Loc::current());
+Tensor bartlett_window(int64_t n, bool periodic = true, const Options& = {}, Loc = Loc::current());
+Tensor kaiser_window(int64_t n, bool periodic = true, double beta = 12, const Options& = {},
+                     Loc = Loc::current());
 inline Tensor full(const Sizes& s, Number v, DType d, Loc w = Loc::current()) {
   return full(s, v, Options{d, {}}, w);
 }
@@ -69,6 +84,9 @@ Tensor uniform(const Sizes& shape, double low = 0, double high = 1, const Option
 Tensor normal(const Sizes& shape, double mean = 0, double std = 1, const Options& = {},
               Loc = Loc::current());
 Tensor randperm(int64_t n, const Options& = {}, Loc = Loc::current());
+Tensor randint_like(const Tensor& x, int64_t low, int64_t high, Loc = Loc::current());
+Tensor normal(const Tensor& mean, const Tensor& std, Loc = Loc::current());  // one of each pair
+Tensor poisson(const Tensor& rate, Loc = Loc::current());                    // rate <= 1e6
 // Initial weights; the fans of shape (out, in, kernel...).
 Tensor kaiming_uniform(const Sizes& shape, double a = 0.01, const Options& = {},
                        Loc = Loc::current());
@@ -84,6 +102,27 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0, Loc = Loc::curre
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0, Loc = Loc::current());
 Tensor hstack(const std::vector<Tensor>& tensors, Loc = Loc::current());
 Tensor vstack(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor dstack(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor column_stack(const std::vector<Tensor>& tensors, Loc = Loc::current());
+inline Tensor row_stack(const std::vector<Tensor>& tensors, Loc w = Loc::current()) {
+  return vstack(tensors, w);
+}
+inline Tensor concat(const std::vector<Tensor>& tensors, int64_t dim = 0, Loc w = Loc::current()) {
+  return cat(tensors, dim, w);
+}
+inline Tensor concatenate(const std::vector<Tensor>& tensors, int64_t dim = 0,
+                          Loc w = Loc::current()) {
+  return cat(tensors, dim, w);
+}
+Tensor block_diag(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor cartesian_prod(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor combinations(const Tensor& x, int64_t r = 2, bool with_replacement = false,
+                    Loc = Loc::current());
+Tensor atleast_1d(const Tensor& x, Loc = Loc::current());
+Tensor atleast_2d(const Tensor& x, Loc = Loc::current());
+Tensor atleast_3d(const Tensor& x, Loc = Loc::current());
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Loc = Loc::current());
+Tensor vander(const Tensor& x, int64_t n = -1, bool increasing = false, Loc = Loc::current());
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, const char* indexing = "ij",
                              Loc = Loc::current());
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands,
@@ -92,6 +131,25 @@ Tensor where(const Tensor& condition, Operand a, Operand b, Loc = Loc::current()
 std::vector<int64_t> broadcast_shapes(const std::vector<std::vector<int64_t>>& shapes,
                                       Loc = Loc::current());
 DType result_type(Operand a, Operand b);
+
+// Statistics, areas and distances.
+std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& axes = {}, double correction = 1,
+                                   bool keepdim = false, Loc = Loc::current());
+std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Axes& axes = {}, double correction = 1,
+                                   bool keepdim = false, Loc = Loc::current());
+Tensor trapezoid(const Tensor& y, double dx = 1, int64_t dim = -1, Loc = Loc::current());
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1, Loc = Loc::current());
+Tensor cumulative_trapezoid(const Tensor& y, double dx = 1, int64_t dim = -1,
+                            Loc = Loc::current());
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1,
+                            Loc = Loc::current());
+// p-norms of differences: of each row of x and each of y; of each pair of rows of x, in order.
+Tensor cdist(const Tensor& x, const Tensor& y, double p = 2, Loc = Loc::current());
+Tensor pdist(const Tensor& x, double p = 2, Loc = Loc::current());
+// The product in the order that takes the fewest multiplications.
+Tensor chain_matmul(const std::vector<Tensor>& matrices, Loc = Loc::current());
+// x = mantissa * 2^exponent with 0.5 <= |mantissa| < 1; exponents are i32.
+std::pair<Tensor, Tensor> frexp(const Tensor& x, Loc = Loc::current());
 
 // All of these at once.
 void realize(const std::vector<Tensor>& tensors, Loc = Loc::current());
@@ -524,6 +582,111 @@ inline Tensor tensordot(const Tensor& x, const Tensor& other, int64_t dims = 2,
 }
 inline Tensor kron(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
   return x.kron(other, w);
+}
+
+inline Tensor polygamma(int64_t n, const Tensor& x, Loc w = Loc::current()) {
+  return x.polygamma(n, w);
+}
+inline Tensor mvlgamma(const Tensor& x, int64_t p, Loc w = Loc::current()) {
+  return x.mvlgamma(p, w);
+}
+inline bool allclose(const Tensor& x, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                     bool equal_nan = false, Loc w = Loc::current()) {
+  return x.allclose(other, rtol, atol, equal_nan, w);
+}
+inline bool equal(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.equal(other, w);
+}
+inline Tensor as_strided(const Tensor& x, const Ints& size, const Ints& stride,
+                         int64_t offset = -1, Loc w = Loc::current()) {
+  return x.as_strided(size, stride, offset, w);
+}
+inline std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim = 0,
+                                        Loc w = Loc::current()) {
+  return x.tensor_split(sections, dim, w);
+}
+inline std::vector<Tensor> tensor_split(const Tensor& x, const Ints& before, int64_t dim = 0,
+                                        Loc w = Loc::current()) {
+  return x.tensor_split(before, dim, w);
+}
+inline std::vector<Tensor> hsplit(const Tensor& x, const Ints& how, Loc w = Loc::current()) {
+  return x.hsplit(how, w);
+}
+inline std::vector<Tensor> vsplit(const Tensor& x, const Ints& how, Loc w = Loc::current()) {
+  return x.vsplit(how, w);
+}
+inline std::vector<Tensor> dsplit(const Tensor& x, const Ints& how, Loc w = Loc::current()) {
+  return x.dsplit(how, w);
+}
+inline Tensor moveaxis(const Tensor& x, const Axes& from, const Axes& to, Loc w = Loc::current()) {
+  return x.movedim(from, to, w);
+}
+inline Tensor fliplr(const Tensor& x, Loc w = Loc::current()) { return x.fliplr(w); }
+inline Tensor flipud(const Tensor& x, Loc w = Loc::current()) { return x.flipud(w); }
+inline Tensor diagflat(const Tensor& x, int64_t offset = 0, Loc w = Loc::current()) {
+  return x.diagflat(offset, w);
+}
+inline Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index,
+                             Loc w = Loc::current()) {
+  return x.select_scatter(src, dim, index, w);
+}
+inline Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim = 0,
+                            const Slice& slice = {}, Loc w = Loc::current()) {
+  return x.slice_scatter(src, dim, slice, w);
+}
+inline Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0,
+                               int64_t dim1 = 0, int64_t dim2 = 1, Loc w = Loc::current()) {
+  return x.diagonal_scatter(src, offset, dim1, dim2, w);
+}
+inline Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& src,
+                             Loc w = Loc::current()) {
+  return x.masked_scatter(mask, src, w);
+}
+inline Tensor index_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                           const char* reduce, bool include_self = true, Loc w = Loc::current()) {
+  return x.index_reduce(dim, index, src, reduce, include_self, w);
+}
+inline Tensor nanmean(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
+                      Loc w = Loc::current()) {
+  return x.nanmean(axes, keepdim, w);
+}
+inline Tensor dist(const Tensor& x, const Tensor& other, double p = 2, Loc w = Loc::current()) {
+  return x.dist(other, p, w);
+}
+inline Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm,
+                     Loc w = Loc::current()) {
+  return x.renorm(p, dim, maxnorm, w);
+}
+inline Tensor cov(const Tensor& x, double correction = 1, Loc w = Loc::current()) {
+  return x.cov(correction, w);
+}
+inline Tensor corrcoef(const Tensor& x, Loc w = Loc::current()) { return x.corrcoef(w); }
+inline Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, Number beta = 1,
+                     Number alpha = 1, Loc w = Loc::current()) {
+  return x.addbmm(a, b, beta, alpha, w);
+}
+inline Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Number beta = 1,
+                      Number alpha = 1, Loc w = Loc::current()) {
+  return x.baddbmm(a, b, beta, alpha, w);
+}
+inline Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& vec, Number beta = 1,
+                    Number alpha = 1, Loc w = Loc::current()) {
+  return x.addmv(a, vec, beta, alpha, w);
+}
+inline Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Number beta = 1,
+                   Number alpha = 1, Loc w = Loc::current()) {
+  return x.addr(a, b, beta, alpha, w);
+}
+inline Tensor inner(const Tensor& x, const Tensor& other, Loc w = Loc::current()) {
+  return x.inner(other, w);
+}
+inline Tensor cross(const Tensor& x, const Tensor& other, int64_t dim = -1,
+                    Loc w = Loc::current()) {
+  return x.cross(other, dim, w);
+}
+inline Tensor tensordot(const Tensor& x, const Tensor& other, const Axes& axes, const Axes& others,
+                        Loc w = Loc::current()) {
+  return x.tensordot(other, axes, others, w);
 }
 
 template <class T>

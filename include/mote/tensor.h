@@ -32,16 +32,26 @@ struct Index;
   F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(asinh) F(acosh) F(atanh) \
   F(erf) F(erfc) F(sinc) F(floor) F(ceil) F(trunc) F(round) F(frac) \
   F(isnan) F(isinf) F(isfinite) F(isposinf) F(isneginf) F(logical_not) F(bitwise_not) \
-  F(deg2rad) F(rad2deg) F(sigmoid) F(logsigmoid) F(relu) F(relu6) F(silu) F(swish) F(mish) F(selu) \
+  F(deg2rad) F(rad2deg) F(lgamma) F(digamma) F(erfinv) F(i0) \
+  F(sigmoid) F(logsigmoid) F(relu) F(relu6) F(silu) F(swish) F(mish) F(selu) \
   F(hardswish) F(hardsigmoid) F(softsign) F(tanhshrink)
 
 // Two operands, broadcast against each other; dtypes promoted as in PyTorch.
 #define MOTE_BINARY(F) \
   F(true_divide) F(floor_divide) F(remainder) F(fmod) F(pow) F(maximum) F(minimum) \
   F(fmax) F(fmin) F(atan2) F(hypot) F(copysign) F(logaddexp) F(logaddexp2) F(xlogy) \
+  F(float_power) F(ldexp) F(nextafter) \
   F(heaviside) F(eq) F(ne) F(lt) F(le) F(gt) F(ge) F(logical_and) F(logical_or) F(logical_xor) \
   F(bitwise_and) F(bitwise_or) F(bitwise_xor) F(bitwise_left_shift) F(bitwise_right_shift) \
   F(gcd) F(lcm)
+
+// PyTorch's second names for some of them.
+#define MOTE_UNARY_ALIAS(F) \
+  F(absolute, abs) F(negative, neg) F(fix, trunc) F(arcsin, asin) F(arccos, acos) \
+  F(arctan, atan) F(arcsinh, asinh) F(arccosh, acosh) F(arctanh, atanh)
+#define MOTE_BINARY_ALIAS(F) \
+  F(multiply, mul) F(arctan2, atan2) F(greater, gt) F(greater_equal, ge) F(less, lt) \
+  F(less_equal, le) F(not_equal, ne)
 // clang-format on
 
 class Tensor {
@@ -67,6 +77,10 @@ class Tensor {
   int64_t size(int64_t axis, Loc = Loc::current()) const;
   int64_t numel(Loc = Loc::current()) const;               // the upper bound when symbolic
   int64_t nbytes(Loc = Loc::current()) const;
+  int64_t element_size(Loc = Loc::current()) const;        // in bytes
+  std::vector<int64_t> stride(Loc = Loc::current()) const;
+  bool is_signed(Loc = Loc::current()) const;
+  bool is_same_size(const Tensor& other, Loc = Loc::current()) const;
   bool is_floating_point(Loc = Loc::current()) const;
   bool is_contiguous(Loc = Loc::current()) const;  // false: a view not in row-major order
   bool is_view() const;
@@ -107,6 +121,12 @@ class Tensor {
   Tensor& masked_fill_(const Tensor& mask, Operand value, Loc = Loc::current());
   Tensor& uniform_(double low = 0, double high = 1, Loc = Loc::current());
   Tensor& normal_(double mean = 0, double std = 1, Loc = Loc::current());
+  Tensor& bernoulli_(double p = 0.5, Loc = Loc::current());
+  Tensor& exponential_(double rate = 1, Loc = Loc::current());
+  Tensor& geometric_(double p, Loc = Loc::current());
+  Tensor& cauchy_(double median = 0, double sigma = 1, Loc = Loc::current());
+  Tensor& log_normal_(double mean = 1, double std = 2, Loc = Loc::current());
+  Tensor& random_(int64_t from, int64_t to, Loc = Loc::current());  // [from, to)
   Tensor& operator+=(Operand x) { return add_(x, x.where); }
   Tensor& operator-=(Operand x) { return sub_(x, x.where); }
   Tensor& operator*=(Operand x) { return mul_(x, x.where); }
@@ -147,9 +167,18 @@ class Tensor {
   Tensor permute(const Axes& axes, Loc = Loc::current()) const;
   Tensor transpose(int64_t a, int64_t b, Loc = Loc::current()) const;
   Tensor swapaxes(int64_t a, int64_t b, Loc = Loc::current()) const;
+  Tensor swapdims(int64_t a, int64_t b, Loc w = Loc::current()) const { return swapaxes(a, b, w); }
   Tensor movedim(const Axes& from, const Axes& to, Loc = Loc::current()) const;
+  Tensor moveaxis(const Axes& from, const Axes& to, Loc w = Loc::current()) const {
+    return movedim(from, to, w);
+  }
   Tensor t(Loc = Loc::current()) const;
   Tensor mT(Loc = Loc::current()) const;
+  Tensor adjoint(Loc w = Loc::current()) const { return mT(w); }
+  Tensor reshape_as(const Tensor& other, Loc = Loc::current()) const;
+  // Steps through the memory of the tensor that this is or is a view of; offset < 0: as this one.
+  Tensor as_strided(const Ints& size, const Ints& stride, int64_t offset = -1,
+                    Loc = Loc::current()) const;
   Tensor expand(const Sizes& shape, Loc = Loc::current()) const;   // -1 keeps a size
   Tensor expand_as(const Tensor& other, Loc = Loc::current()) const;
   Tensor broadcast_to(const Sizes& shape, Loc = Loc::current()) const;
@@ -164,11 +193,19 @@ class Tensor {
   Tensor unflatten(int64_t dim, const Sizes& sizes, Loc = Loc::current()) const;
   std::vector<Tensor> split(const Ints& size, int64_t dim = 0, Loc = Loc::current()) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Loc = Loc::current()) const;
+  // Into so many parts that differ by at most one row, or (a list) before each of these rows.
+  std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, Loc = Loc::current()) const;
+  std::vector<Tensor> tensor_split(const Ints& before, int64_t dim = 0, Loc = Loc::current()) const;
+  std::vector<Tensor> hsplit(const Ints& how, Loc = Loc::current()) const;  // one number: sections
+  std::vector<Tensor> vsplit(const Ints& how, Loc = Loc::current()) const;
+  std::vector<Tensor> dsplit(const Ints& how, Loc = Loc::current()) const;
   std::vector<Tensor> unbind(int64_t dim = 0, Loc = Loc::current()) const;
   Tensor unfold(int64_t dim, int64_t size, int64_t step, Loc = Loc::current()) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                   Loc = Loc::current()) const;
   Tensor flip(const Axes& axes, Loc = Loc::current()) const;                 // copies from here on
+  Tensor fliplr(Loc = Loc::current()) const;
+  Tensor flipud(Loc = Loc::current()) const;
   // Pairs of amounts from the last axis on; constant, reflect, replicate or circular.
   Tensor pad(const Ints& pad, const char* mode = "constant", Number value = 0.0,
              Loc = Loc::current()) const;
@@ -182,6 +219,14 @@ class Tensor {
   Tensor triu(int64_t diagonal = 0, Loc = Loc::current()) const;
   Tensor diag(int64_t diagonal = 0, Loc = Loc::current()) const;
   Tensor diag_embed(int64_t offset = 0, Loc = Loc::current()) const;
+  Tensor diagflat(int64_t offset = 0, Loc = Loc::current()) const;
+  Tensor sum_to_size(const Sizes& shape, Loc = Loc::current()) const;
+  // A copy in which the part that the method of that name shows is src.
+  Tensor select_scatter(const Tensor& src, int64_t dim, int64_t index, Loc = Loc::current()) const;
+  Tensor slice_scatter(const Tensor& src, int64_t dim = 0, const Slice& slice = {},
+                       Loc = Loc::current()) const;
+  Tensor diagonal_scatter(const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
+                          Loc = Loc::current()) const;
 
   // Indexing. Numbers, slices, Ellipsis and None give views; tensors of integers (negative ones
   // count from the end) or of bools copy. Reading by bools and masked_select realize how many are
@@ -218,6 +263,15 @@ class Tensor {
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, Loc = Loc::current());
   Tensor masked_fill(const Tensor& mask, Operand value, Loc = Loc::current()) const;
   Tensor masked_select(const Tensor& mask, Loc = Loc::current()) const;
+  // The true places take the elements of src in order.
+  Tensor masked_scatter(const Tensor& mask, const Tensor& src, Loc = Loc::current()) const;
+  Tensor put(const Tensor& index, const Tensor& src, bool accumulate = false,
+             Loc = Loc::current()) const;                  // of the flattened tensor
+  Tensor index_put(const std::vector<Index>& indices, Operand value, bool accumulate = false,
+                   Loc = Loc::current()) const;
+  // reduce: prod, mean, amax, amin
+  Tensor index_reduce(int64_t dim, const Tensor& index, const Tensor& src, const char* reduce,
+                      bool include_self = true, Loc = Loc::current()) const;
   Tensor nonzero(Loc = Loc::current()) const;              // realizes how many are not zero
   Tensor argwhere(Loc = Loc::current()) const;             // the same
   Tensor where(const Tensor& condition, Operand other, Loc = Loc::current()) const;
@@ -229,10 +283,24 @@ class Tensor {
 #define MOTE_DECLARE(name) Tensor name(Operand other, Loc = Loc::current()) const;
   MOTE_BINARY(MOTE_DECLARE)
 #undef MOTE_DECLARE
+#define MOTE_DECLARE(alias, name) Tensor alias(Loc w = Loc::current()) const { return name(w); }
+  MOTE_UNARY_ALIAS(MOTE_DECLARE)
+#undef MOTE_DECLARE
+#define MOTE_DECLARE(alias, name) \
+  Tensor alias(Operand other, Loc w = Loc::current()) const { return name(other, w); }
+  MOTE_BINARY_ALIAS(MOTE_DECLARE)
+#undef MOTE_DECLARE
   Tensor add(Operand other, Number alpha = 1, Loc = Loc::current()) const;
   Tensor sub(Operand other, Number alpha = 1, Loc = Loc::current()) const;
+  Tensor subtract(Operand other, Number alpha = 1, Loc w = Loc::current()) const {
+    return sub(other, alpha, w);
+  }
   Tensor mul(Operand other, Loc = Loc::current()) const;
   Tensor div(Operand other, const char* rounding_mode = nullptr, Loc = Loc::current()) const;
+  Tensor divide(Operand other, const char* rounding_mode = nullptr,
+                Loc w = Loc::current()) const {
+    return div(other, rounding_mode, w);
+  }
   Tensor round(int decimals, Loc = Loc::current()) const;
   Tensor clamp(Operand lo, Operand hi, Loc = Loc::current()) const;
   Tensor clip(Operand lo, Operand hi, Loc = Loc::current()) const;
@@ -245,6 +313,11 @@ class Tensor {
   Tensor logit(double eps = -1, Loc = Loc::current()) const;
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                  bool equal_nan = false, Loc = Loc::current()) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false, Loc = Loc::current()) const;  // realizes; so does equal
+  bool equal(const Tensor& other, Loc = Loc::current()) const;
+  Tensor polygamma(int64_t n, Loc = Loc::current()) const;
+  Tensor mvlgamma(int64_t p, Loc = Loc::current()) const;
   Tensor gelu(const char* approximate = "none", Loc = Loc::current()) const;  // or "tanh"
   Tensor elu(double alpha = 1, Loc = Loc::current()) const;
   Tensor celu(double alpha = 1, Loc = Loc::current()) const;
@@ -268,6 +341,7 @@ class Tensor {
               Loc = Loc::current()) const;
   Tensor mean(const Axes& axes = {}, bool keepdim = false, DType = DType::none,
               Loc = Loc::current()) const;
+  Tensor nanmean(const Axes& axes = {}, bool keepdim = false, Loc = Loc::current()) const;
   Tensor var(const Axes& axes = {}, double correction = 1, bool keepdim = false,
              Loc = Loc::current()) const;
   Tensor std(const Axes& axes = {}, double correction = 1, bool keepdim = false,
@@ -289,8 +363,13 @@ class Tensor {
   Tensor norm(double p = 2, const Axes& axes = {}, bool keepdim = false,
               Loc = Loc::current()) const;
   Tensor normalize(double p = 2, int64_t dim = 1, double eps = 1e-12, Loc = Loc::current()) const;
+  Tensor dist(const Tensor& other, double p = 2, Loc = Loc::current()) const;
+  // Each part along dim whose p-norm is above maxnorm is scaled down to it.
+  Tensor renorm(double p, int64_t dim, double maxnorm, Loc = Loc::current()) const;
   Tensor trace(Loc = Loc::current()) const;
   Extremes aminmax(const Axes& axes = {}, bool keepdim = false, Loc = Loc::current()) const;
+  Tensor cov(double correction = 1, Loc = Loc::current()) const;  // of rows of observations
+  Tensor corrcoef(Loc = Loc::current()) const;
 
   // Scans and order.
   Tensor cumsum(int64_t dim, DType = DType::none, Loc = Loc::current()) const;
@@ -341,8 +420,22 @@ class Tensor {
   Tensor outer(const Tensor& other, Loc = Loc::current()) const;
   Tensor addmm(const Tensor& a, const Tensor& b, Number beta = 1, Number alpha = 1,
                Loc = Loc::current()) const;
+  Tensor addbmm(const Tensor& a, const Tensor& b, Number beta = 1, Number alpha = 1,
+                Loc = Loc::current()) const;
+  Tensor baddbmm(const Tensor& a, const Tensor& b, Number beta = 1, Number alpha = 1,
+                 Loc = Loc::current()) const;
+  Tensor addmv(const Tensor& a, const Tensor& vec, Number beta = 1, Number alpha = 1,
+               Loc = Loc::current()) const;
+  Tensor addr(const Tensor& a, const Tensor& b, Number beta = 1, Number alpha = 1,
+              Loc = Loc::current()) const;
+  Tensor vdot(const Tensor& other, Loc w = Loc::current()) const { return dot(other, w); }
+  Tensor inner(const Tensor& other, Loc = Loc::current()) const;
+  Tensor ger(const Tensor& other, Loc w = Loc::current()) const { return outer(other, w); }
+  Tensor cross(const Tensor& other, int64_t dim = -1, Loc = Loc::current()) const;
   Tensor linear(const Tensor& weight, const Tensor& bias = {}, Loc = Loc::current()) const;
   Tensor tensordot(const Tensor& other, int64_t dims = 2, Loc = Loc::current()) const;
+  Tensor tensordot(const Tensor& other, const Axes& axes, const Axes& others,
+                   Loc = Loc::current()) const;
   Tensor kron(const Tensor& other, Loc = Loc::current()) const;
   Tensor cosine_similarity(const Tensor& other, int64_t dim = 1, double eps = 1e-8,
                            Loc = Loc::current()) const;

@@ -244,6 +244,14 @@ struct InterpolateOptions {
   // With scale_factor: positions follow the sizes, as if they had been given, and not the factors.
   bool recompute_scale_factor = false;
 };
+struct FoldOptions {
+  Ints dilation = 1, padding = 0, stride = 1;
+};
+struct UnpoolOptions {
+  Ints stride = {};  // the kernel size
+  Ints padding = 0;
+  Ints output_size = {};  // spatial; the smallest that the windows fit
+};
 struct BatchNormOptions {
   bool training = false;  // normalise by the batch and move the running statistics
   double momentum = 0.1, eps = 1e-5;

@@ -97,7 +97,9 @@ class Walk {
   void pass_on(UOp n, const Ref& g) {
     ProvenanceScope scope(n->provenance);
     GivenOnce once;
-    if (UOp buffer = wanted_buffer(n)) add(buffer, prim::reshape(g, buffer->shape->dims));
+    // A leaf that was read before it was stored, and after, counts once for each.
+    UOp buffer = marks_[n].wanted ? UOp() : wanted_buffer(n);
+    if (buffer) add(buffer, prim::reshape(g, buffer->shape->dims));
     if (!entered(n)) return;
     for (uint32_t i = 0; i < n->nsrc; ++i)
       if (carries(n, i) && on_path(n->src(i))) add(n->src(i), derivative(n, g, i));

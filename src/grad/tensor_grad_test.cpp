@@ -35,7 +35,17 @@ std::string error_of(void (*f)()) {
 }  // namespace
 
 TEST_SUITE("tensor grad") {
-  TEST_CASE("backward fills the leaves' gradients and adds to them") {
+  TEST_CASE("backward: a leaf that is realized between two uses of it counts once for each") {
+  for (const Sizes& shape : {Sizes{2}, Sizes{2, 1}, Sizes{1, 2}}) {
+    Tensor x = tensor({2.f, 3.f}).reshape(shape).clone().requires_grad_();
+    Tensor before = x.square();
+    x.realize();
+    (before + x).sum().backward();
+    CHECK(x.grad().to_vector<float>() == std::vector<float>{5, 7});
+  }
+}
+
+TEST_CASE("backward fills the leaves' gradients and adds to them") {
     Tensor x = leaf({1, 2, 3}, {3}), y = leaf({4, 5, 6}, {3}), z = leaf({1}, {1});
     CHECK(!x.grad().defined());
     (x * y).sum().backward();

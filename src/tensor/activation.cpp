@@ -4,6 +4,7 @@
 
 #include "tensor/autocast.h"
 #include "tensor/given.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

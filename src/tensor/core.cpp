@@ -75,6 +75,24 @@ bool Tensor::is_floating_point(Loc where) const {
   expect_asked(*this, "is_floating_point", where);
   return is_float(dtype());
 }
+int64_t Tensor::element_size(Loc where) const {
+  Call call("element_size", where);
+  return size_of(dtype());
+}
+std::vector<int64_t> Tensor::stride(Loc where) const {
+  Call call("stride", where);
+  numeric_shape(*this);  // an error where a size is symbolic
+  return strides_of(*this);
+}
+bool Tensor::is_signed(Loc where) const {
+  Call call("is_signed", where);
+  return mote::is_signed(dtype());
+}
+bool Tensor::is_same_size(const Tensor& other, Loc where) const {
+  Call call("is_same_size", where);
+  expect_defined(other, "the other tensor");
+  return dims_of(*this) == dims_of(other);
+}
 bool Tensor::is_view() const { return defined() && impl_->base.defined(); }
 
 std::vector<int64_t> Tensor::shape(Loc where) const {

@@ -1,10 +1,15 @@
 #include "tensor/given.h"
 
+#include <mote/linalg.h>
+#include <mote/special.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "tensor/factor.h"
 #include "tensor/gather.h"
+#include "tensor/operators.h"
 #include "tensor/spatial.h"
 #include "tensor/wide.h"
 
@@ -104,6 +109,25 @@ Tensor custom_row(const Step& s) {
   return g.to(of.dtype());
 }
 
+Tensor cholesky_row(const Step& s) { return factor::cholesky_gradient(s.g, s.y); }
+Tensor eigh_row(const Step& s) { return factor::eigh_gradient(s.g, s.y); }
+Tensor lu_factor_row(const Step& s) { return factor::lu_gradient(s.g, s.y, s.x[1]); }
+Tensor qr_row(const Step& s) { return factor::qr_gradient(s.g, s.y); }
+Tensor svd_row(const Step& s) { return factor::svd_gradient(s.g, s.y, s.numbers[0]); }
+
+// a x = b: b gets a^-T g, and a what that takes from it.
+Tensor solve_row(const Step& s) {
+  Tensor of_b = linalg::solve(s.x[0].mT(), s.g);
+  return s.i == 1 ? of_b : -of_b.matmul(s.y.mT());
+}
+Tensor solve_triangular_row(const Step& s) {
+  const bool upper = s.numbers[0], unit = s.numbers[1];
+  Tensor of_b = linalg::solve_triangular(s.x[0].mT(), s.g, !upper, true, unit);
+  if (s.i == 1) return of_b;
+  Tensor of_a = -of_b.matmul(s.y.mT());
+  return upper ? of_a.triu(unit) : of_a.tril(-static_cast<int64_t>(unit));
+}
+
 Tensor cut_log_row(const Step& s) { return s.g / s.x[0].clamp_min(s.x[1]); }
 
 Tensor correlate_row(const Step& s) {
@@ -123,6 +147,25 @@ Tensor equal_share_row(const Step& s) {
 Tensor erfc_row(const Step& s) {
   Tensor x = s.x[0].clamp(-30, 30);  // exp(-900) is 0
   return s.g * ((-(x * x)).exp() * (-2 * std::numbers::inv_sqrtpi));
+}
+
+Tensor entr_row(const Step& s) { return s.g * (-s.x[0].log() - 1); }
+
+// 2 x y - 2 / sqrt(pi) cancels far out: there by its series, in u = 1 / x^2 the sum of
+// -(-1)^k (2k + 1)!! / 2^k u^(k + 1) / sqrt(pi).
+Tensor erfcx_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  Tensor far = x > 20, near = where(far, 0, x), r = 1 / where(far, x, 20), u = r * r;
+  double term = -1;
+  std::vector<double> series;
+  for (int k = 0; k < 10; term *= -(2 * k + 3) / 2.0, ++k) series.insert(series.begin(), term);
+  Tensor outer = polynomial(u, series) * u * std::numbers::inv_sqrtpi;
+  return s.g * where(far, outer, 2 * near * s.y - 2 * std::numbers::inv_sqrtpi);
+}
+
+// At the ends the slope is infinite, beyond them there is none.
+Tensor erfinv_row(const Step& s) {
+  return s.g * ((s.y * s.y).exp() * (0.5 / std::numbers::inv_sqrtpi));
 }
 
 Tensor expm1_row(const Step& s) { return s.g * s.x[0].exp(); }
@@ -161,11 +204,47 @@ Tensor hypot_row(const Step& s) {
   return s.g * where(x.isinf(), sign_of(x), slope);
 }
 
+Tensor i0_row(const Step& s) { return s.g * special::i1(s.x[0]); }
+Tensor i0e_row(const Step& s) { return s.g * (special::i1e(s.x[0]) - s.x[0].sign() * s.y); }
+// I1(x) / x, below 1 the sum of (x^2 / 4)^k / (2 k! (k + 1)!).
+Tensor i1_over(const Tensor& x, const Tensor& y, bool scaled) {
+  Tensor size = magnitude(x), near = size < 1, small = where(near, x, 0);
+  double term = 0.5;
+  std::vector<double> series;
+  for (int k = 0; k < 10; term /= 4.0 * (k + 1) * (k + 2), ++k) series.insert(series.begin(), term);
+  Tensor inner = polynomial(small * small, series);
+  if (scaled) inner = inner * (-where(near, size, 0)).exp();
+  return where(near, inner, y / where(near, 1, x));
+}
+Tensor i1_row(const Step& s) { return s.g * (s.x[0].i0() - i1_over(s.x[0], s.y, false)); }
+Tensor i1e_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  return s.g * (special::i0e(x) - x.sign() * s.y - i1_over(x, s.y, true));
+}
+
+Tensor lgamma_row(const Step& s) { return s.g * s.x[0].digamma(); }
+
 Tensor log10_row(const Step& s) { return s.g * (std::numbers::log10e / s.x[0]); }
 Tensor log1p_row(const Step& s) { return s.g / (s.x[0] + 1); }
 Tensor logit_row(const Step& s) {
   const Tensor& p = s.x[0];
   return where((p >= 0) & (p <= 1), s.g / p + s.g / (1 - p), NAN);
+}
+
+// The density by what lies below: far down erfcx tells their ratio.
+Tensor log_ndtr_row(const Step& s) {
+  const Tensor& x = s.x[0];
+  Tensor low = x < 0, z = where(low, x, 0), y = where(low, 0, x);
+  Tensor below = 2 * std::numbers::inv_sqrtpi / special::erfcx(z * (-std::numbers::sqrt2 / 2));
+  Tensor above = (-0.5 * y * y).exp() * std::numbers::inv_sqrtpi / special::ndtr(y);
+  return s.g * (where(low, below, above) * (std::numbers::sqrt2 / 2));
+}
+Tensor ndtr_row(const Step& s) {
+  Tensor x = s.x[0].clamp(-60, 60);
+  return s.g * ((-0.5 * x * x).exp() * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2));
+}
+Tensor ndtri_row(const Step& s) {
+  return s.g * ((0.5 * s.y * s.y).exp() * (std::numbers::sqrt2 / std::numbers::inv_sqrtpi));
 }
 
 // exp(x) / sum(exp(x)); an infinite element gets it all, and of nothing but -inf nothing gets any.
@@ -179,6 +258,8 @@ Tensor logsumexp_row(const Step& s) {
 
 // Of expm1(min(x, 0)): slope 1 at 0 and second derivative 0 there, as PyTorch has it for elu.
 Tensor negative_expm1_row(const Step& s) { return s.g * where(s.x[0] < 0, s.x[0], 0).exp(); }
+
+Tensor polygamma_row(const Step& s) { return s.g * s.x[0].polygamma(s.numbers[0] + 1); }
 
 // d x^y / dx = y x^(y-1), d x^y / dy = x^y log x; 0 where the power is constant.
 Tensor pow_row(const Step& s) {
@@ -242,6 +323,11 @@ Tensor taken_last_row(const Step& s) { return sum_at(s.x[1], s.g, dims_of(s.x[0]
 Tensor tan_row(const Step& s) { return s.g * (s.y * s.y + 1); }
 Tensor tanhshrink_row(const Step& s) { return s.g * s.x[0].tanh().square(); }
 
+Tensor xlog1py_row(const Step& s) {
+  const Tensor &x = s.x[0], &y = s.x[1];
+  Tensor none = x.eq(0) & (s.i == 0 ? y <= -1 : y.eq(-1)), safe = where(none, 0, y);
+  return s.g * where(none, 0, s.i == 0 ? safe.log1p() : x / (safe + 1));
+}
 Tensor xlogy_row(const Step& s) {
   const Tensor &x = s.x[0], &y = s.x[1];
   Tensor none = x.eq(0) & (s.i == 0 ? y <= 0 : y.eq(0)), safe = where(none, 1, y);

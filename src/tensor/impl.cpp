@@ -9,6 +9,7 @@
 #include "ir/flat.h"
 #include "ir/storage.h"
 #include "tensor/handles.h"
+#include "tensor/movement.h"
 
 namespace mote {
 
@@ -221,20 +222,20 @@ bool is_long(UOp chain) {
 
 // The element at lo + sum of |stride| * position, in the shape of the chain: an axis with a stride
 // is a window of the flat memory, one without repeats, and those that walk backwards are flipped.
-Ref windows_by_strides(const Ref& flat, const Shape& shape, const std::vector<int64_t>& strides,
-                       int64_t lo, int64_t hi) {
+Ref windows_by_strides(const Ref& flat, std::span<const Dim> shape,
+                       const std::vector<int64_t>& strides, int64_t lo, int64_t hi) {
   prim::Extent part = {lo, hi + 1};
   Ref seen = prim::shrink(flat, {&part, 1});
   std::vector<Dim> dims;
   std::vector<int64_t> backwards;
   for (size_t i = 0; i < strides.size(); ++i) {
-    bool walks = strides[i] != 0 && shape.dims[i].size > 1;
-    dims.push_back(walks ? shape.dims[i] : Dim(1));
+    bool walks = strides[i] != 0 && shape[i].size > 1;
+    dims.push_back(walks ? shape[i] : Dim(1));
     if (!walks) continue;
-    seen = prim::window(seen, 0, shape.dims[i].size, 1, std::abs(strides[i]));
+    seen = prim::window(seen, 0, shape[i].size, 1, std::abs(strides[i]));
     if (strides[i] < 0) backwards.push_back(seen->shape->rank() - 1);
   }
-  return prim::expand(prim::reshape(prim::flip(seen, backwards), dims), shape.dims);
+  return prim::expand(prim::reshape(prim::flip(seen, backwards), dims), shape);
 }
 
 // The same view in few steps, however long its chain.
@@ -248,7 +249,7 @@ Ref by_strides(const Ref& chain, const std::vector<int64_t>& strides) {
     return prim::reshape(prim::shrink(memory, {&none, 1}), chain->shape->dims);
   }
   auto [first, last] = places_spanned(chain, strides);
-  return windows_by_strides(memory, *chain->shape, strides, first, last);
+  return windows_by_strides(memory, chain->shape->dims, strides, first, last);
 }
 
 // A tensor may die on one thread while another one asks whose a storage is.
@@ -481,6 +482,33 @@ Tensor make_view(const Tensor& of, Ref chain, std::vector<int64_t> strides) {
   impl->chain = std::move(chain);
   impl->strides = std::move(strides);
   return Tensor(impl);
+}
+
+Tensor strided_view(const Tensor& t, const std::vector<int64_t>& size,
+                    const std::vector<int64_t>& strides, int64_t offset) {
+  const Tensor& root = root_of(t);
+  const TensorImpl& impl = *t.impl();
+  const bool is_view = impl.base.defined();
+  expect(!shape_of(root).symbolic && (!is_view || is_numeric(impl.chain)),
+         "needs numeric sizes, got shape ", t);
+  if (offset < 0) offset = is_view && t.numel() ? first_place(impl.chain) : 0;
+  std::vector<Dim> dims(size.begin(), size.end());
+  int64_t last = offset, count = 1;
+  for (size_t i = 0; i < size.size(); ++i) {
+    last = size_add(last, size_mul(strides[i], size[i] - 1));
+    count = size_mul(count, size[i]);
+  }
+  expect(count == 0 || last < root.numel(), "reaches element ", last, " of a tensor of ",
+         root.numel());
+  const Dim all(root.numel());
+  Ref flat = prim::reshape(chain_of(root), {&all, 1});
+  for (UOp n = is_view ? UOp(impl.chain) : UOp(); n && !n->is(Op::Param); n = n->src(0))
+    if (n->is(Op::Detach)) flat = prim::detach(flat);
+  if (count == 0) {
+    prim::Extent none = {0, 0};
+    return make_view(root, prim::reshape(prim::shrink(flat, {&none, 1}), dims), strides);
+  }
+  return make_view(root, windows_by_strides(flat, dims, strides, offset, last), strides);
 }
 
 Tensor unchanged(const Tensor& t) {

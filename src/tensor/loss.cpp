@@ -2,6 +2,7 @@
 #include "tensor/autocast.h"
 #include "tensor/gather.h"
 #include "tensor/given.h"
+#include "tensor/operators.h"
 
 namespace mote {
 

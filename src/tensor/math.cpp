@@ -11,6 +11,7 @@
 #include "tensor/autocast.h"
 #include "tensor/checks.h"
 #include "tensor/given.h"
+#include "tensor/operators.h"
 #include "tensor/wide.h"
 
 namespace mote {
@@ -209,7 +210,7 @@ Tensor Tensor::neg(Loc w) const {
 }
 Tensor Tensor::abs(Loc w) const {
   Call call("abs", w);
-  if (!is_signed(dtype())) return unchanged(*this);
+  if (!mote::is_signed(dtype())) return unchanged(*this);
   Tensor larger = elementwise(Op::Max, {*this, neg()}, dtype());
   return is_floating_point() ? larger + 0.0 : larger;  // the larger of -0 and 0 may be either
 }
@@ -217,7 +218,7 @@ Tensor Tensor::sign(Loc w) const {
   Call call("sign", w);
   if (dtype() == DType::boolean) return unchanged(*this);
   Tensor zero = zeros_like(), up = mote::where(*this > 0, ones_like(), zero);
-  Tensor out = is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
+  Tensor out = mote::is_signed(dtype()) ? mote::where(*this < 0, full_like(-1), up) : up;
   return make_value(prim::flat_in(node_of(*this), node_of(out)), *this);
 }
 Tensor Tensor::signbit(Loc w) const {

@@ -473,6 +473,16 @@ Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, Loc where) const 
   return make_view(*this, prim::permute(chain, order), strides);
 }
 
+Tensor Tensor::as_strided(const Ints& size, const Ints& stride, int64_t offset, Loc where) const {
+  ViewCall call("as_strided", where);
+  expect(size.list.size() == stride.list.size(), "needs a stride for each size, got ", size.list,
+         " and ", stride.list);
+  auto negative = [](int64_t n) { return n < 0; };
+  expect(std::ranges::none_of(size.list, negative) && std::ranges::none_of(stride.list, negative),
+         "needs sizes and strides >= 0, got ", size.list, " and ", stride.list);
+  return strided_view(*this, size.list, stride.list, offset);
+}
+
 // The diagonal of a square is every (d+1)-th of its d * d elements.
 Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2, Loc where) const {
   ViewCall call("diagonal", where);

@@ -27,6 +27,10 @@ prim::Extent kept_within(const Dim& begin, const Dim& length, const Dim& size);
 Tensor cut(const Tensor& t, int64_t axis, const Dim& begin, const Dim& end);
 // One element of an axis, without it. Errors call the axis said_axis.
 Tensor selected(const Tensor& t, int64_t axis, const Size& index, int64_t said_axis);
+// The elements of the tensor that t is or is a view of, at offset (< 0: where t begins) + the sum
+// of stride * position.
+Tensor strided_view(const Tensor& t, const std::vector<int64_t>& size,
+                    const std::vector<int64_t>& strides, int64_t offset);
 // Elements begin, begin + step, ... of one axis; the last one lies within it. step >= 1.
 Ref every_nth(const Ref& r, int64_t axis, int64_t begin, int64_t count, int64_t step);
 // The same as a view; step may be negative.

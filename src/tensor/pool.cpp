@@ -249,6 +249,8 @@ MOTE_ADAPTIVE(adaptive_avg_pool2d, 2, true)
 MOTE_ADAPTIVE(adaptive_avg_pool3d, 3, true)
 MOTE_ADAPTIVE(adaptive_max_pool1d, 1, false)
 MOTE_ADAPTIVE(adaptive_max_pool2d, 2, false)
+Tensor adaptive_max_pool3d(const Tensor& x, const Ints& output, Loc w) {
+  Call call("adaptive_max_pool3d", w); return adaptive(x, output, 3, false); }
 #undef MOTE_MAX_POOL
 #undef MOTE_AVG_POOL
 #undef MOTE_ADAPTIVE

@@ -1,3 +1,4 @@
+#include "tensor/operators.h"
 #include "tensor/wide.h"
 
 #include <cmath>
@@ -316,6 +317,15 @@ Tensor erfc_wide(const Tensor& x) {
   Tensor half = nearest(e.n * 0.5);
   y = y * power_of_two(half) * power_of_two(e.n - half);
   return where(near, 1 - where(near, x, 0).erf(), where(x > kEnd, 0, y));
+}
+
+Tensor erfcx_wide(const Tensor& x) {
+  Tensor near = x < 0.46, z = where(near | x.isinf(), 1, x);
+  Sum down = sum_of(z, z.full_like(1.5));
+  Tensor t = (z - 1.5) / down.high;
+  Sum q = quotient_of(erfc_fit(t, t * down.low / down.high), down);
+  Tensor low = where(near, x, 0), away = where(x.isinf(), 0, q.high + q.low);
+  return where(near, (low * low).exp() * (1 - low.erf()), away);
 }
 
 }  // namespace mote

@@ -20,6 +20,7 @@ Tensor asinh_wide(const Tensor& x);
 Tensor acosh_wide(const Tensor& x);
 Tensor atanh_wide(const Tensor& x);
 Tensor erfc_wide(const Tensor& x);
+Tensor erfcx_wide(const Tensor& x);  // erfc(x) e^(x * x)
 
 // Of f64 tensors that hold numbers of f32, with results to be rounded to f32.
 Tensor log10_narrow(const Tensor& x);
