@@ -215,7 +215,8 @@ TEST_CASE("optim: clipped gradients are no reason to keep activations, flat or n
               flat.report.arena_bytes, ", all ", plain.bytes, " and ", flat.bytes);
       if (clipped) CHECK(flat.report.kernels.size() < plain.report.kernels.size());
       // Without clipping plain gradients that nobody keeps are used up where they are made.
-      if (clipped || !dropped) CHECK(flat.bytes <= plain.bytes);
+      // Which of equal kernels comes first, a hash decides: it is worth less than a hundredth.
+      if (clipped || !dropped) CHECK(flat.bytes <= plain.bytes / 100 * 101);
       CHECK(plain.bytes <= most);
       CHECK(flat.bytes <= most);
     }
