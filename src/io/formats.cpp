@@ -118,7 +118,8 @@ FileContents parse_any(const File& file, uint64_t limit) {
   const Format* format = find_format(inner);
   const char* wrapping = is_gzip(file.bytes.span()) ? "gzip"
                          : is_xz(file.bytes.span()) ? "xz"
-                                                    : nullptr;
+                         : is_zstd(file.bytes.span()) ? "zstd"
+                                                      : nullptr;
   if (!format && !wrapping) refuse(file);
   if (!format)
     return {.format = wrapping,
