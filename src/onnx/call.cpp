@@ -148,6 +148,27 @@ std::vector<int64_t> iota(int64_t count, int64_t from) {
   return out;
 }
 
+Broadcast::Broadcast(const std::vector<int64_t>& left, const std::vector<int64_t>& right)
+    : shape(broadcast_shapes({left, right})) {
+  auto places = [&](const std::vector<int64_t>& own) {
+    const int64_t count = product(shape);
+    std::vector<size_t> out;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = 0, stride = 1, rest = i;
+      for (size_t d = 0; d < shape.size(); ++d) {  // from the last axis on
+        const int64_t here = rest % shape[shape.size() - 1 - d];
+        rest /= shape[shape.size() - 1 - d];
+        if (d >= own.size()) continue;
+        const int64_t size = own[own.size() - 1 - d];
+        at += (size == 1 ? 0 : here) * stride, stride *= size;
+      }
+      out.push_back(static_cast<size_t>(at));
+    }
+    return out;
+  };
+  a = places(left), b = places(right);
+}
+
 const OpRow* find_op(std::string_view domain, std::string_view name, int opset) {
   using Table = std::unordered_multimap<std::string_view, const OpRow*>;
   static const auto* all = [] {

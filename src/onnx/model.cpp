@@ -21,6 +21,11 @@ bool may_be_keyed(const Value& v) {
   return v.kind == Value::Tensor && !is_float(v.tensor.dtype()) && v.tensor.numel() <= few;
 }
 
+void move(Value& v, const std::string& device) {
+  if (v.kind == Value::Tensor) v.tensor = v.tensor.to(device);
+  for (Value& item : v.items) move(item, device);
+}
+
 bool is_plain(const Value& v) { return v.kind == Value::Tensor; }
 
 }  // namespace
@@ -222,7 +227,7 @@ std::vector<Value> ModelCore::run(std::vector<Value> in) {
   check_inputs(in);
   bool plain = true;
   for (Value& v : in) {
-    if (v.kind == Value::Tensor) v.tensor = v.tensor.to(device_);
+    move(v, device_);
     plain &= is_plain(v);
   }
   for (;;) {

@@ -142,6 +142,12 @@ int64_t axis_of(int64_t axis, int64_t rank);
 // Sizes and products of parts of a shape.
 int64_t product(std::span<const int64_t> sizes);
 std::vector<int64_t> iota(int64_t count, int64_t from = 0);
+// Which elements of two lists of strings meet when their shapes are broadcast.
+struct Broadcast {
+  Broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+  std::vector<int64_t> shape;
+  std::vector<size_t> a, b;
+};
 // As many outputs as are given, from tensors.
 inline Outputs outputs(const std::vector<Tensor>& list) { return {list.begin(), list.end()}; }
 

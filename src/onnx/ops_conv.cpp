@@ -29,7 +29,8 @@ Cut cut_of(Call& c, const std::vector<int64_t>& in, const std::vector<int64_t>& 
     if (!sizes.empty() || same) {
       const int64_t size = sizes.empty() ? in[d] * stride[d] : sizes[sizes.size() - rank + d];
       const int64_t all = whole[d] + added[d] - size;
-      before = automatic == "SAME_UPPER" ? all / 2 : all - all / 2;
+      const int64_t half = (all - (all < 0)) / 2;  // rounded down
+      before = automatic == "SAME_UPPER" ? half : all - half;
       after = all - before;
     } else if (automatic == "VALID") {
       before = after = 0;

@@ -56,18 +56,12 @@ Outputs compare(Call& c) {
 Outputs equal(Call& c) {
   if (c.value(0).kind != Value::Strings) return compare<&Tensor::eq>(c);
   const Value &a = c.value(0), &b = c.value(1);
-  const std::vector<int64_t> shape = broadcast_shapes({a.shape, b.shape});
-  // The positions of both, broadcast as tensors are.
-  auto positions = [&](const Value& v) {
-    return arange(product(v.shape), {.device = "INTERP"}).reshape(v.shape).expand(shape)
-        .to_vector<int64_t>();
-  };
-  const std::vector<int64_t> pa = positions(a), pb = positions(b);
+  const Broadcast both(a.shape, b.shape);
   std::vector<bool> same;
-  for (size_t i = 0; i < pa.size(); ++i)
-    same.push_back(a.strings[static_cast<size_t>(pa[i])] == b.strings[static_cast<size_t>(pb[i])]);
+  for (size_t i = 0; i < both.a.size(); ++i)
+    same.push_back(a.strings[both.a[i]] == b.strings[both.b[i]]);
   c.depends_on_data();
-  return {from_data(same, shape, {.device = c.device()})};
+  return {from_data(same, both.shape, {.device = c.device()})};
 }
 
 template <class F>

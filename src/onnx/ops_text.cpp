@@ -76,7 +76,70 @@ Outputs tf_idf(Call& c) {
   return {c.constant(counts, Sizes({width}))};
 }
 
+Value strings(std::vector<std::string> list, std::vector<int64_t> shape) {
+  Value out;
+  out.kind = Value::Strings, out.type = kString;
+  out.strings = std::move(list), out.shape = std::move(shape);
+  return out;
+}
+
+const Value& strings_at(Call& c, size_t i) {
+  const Value& v = c.value(i);
+  expect(v.kind == Value::Strings, "input ", i, " must be strings");
+  return v;
+}
+
+Outputs concat(Call& c) {
+  const Value &a = strings_at(c, 0), &b = strings_at(c, 1);
+  const Broadcast both(a.shape, b.shape);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < both.a.size(); ++i) out.push_back(a.strings[both.a[i]] + b.strings[both.b[i]]);
+  return {strings(std::move(out), both.shape)};
+}
+
+// At each delimiter, or where there is none at runs of spaces.
+Gram pieces_of(std::string_view s, const std::string& delimiter, int64_t most) {
+  Gram out;
+  const bool by_space = delimiter.empty();
+  const std::string_view at = by_space ? std::string_view(" ") : std::string_view(delimiter);
+  auto skip = [&] {
+    while (by_space && s.starts_with(' ')) s.remove_prefix(1);
+  };
+  for (skip(); !(by_space && s.empty()); skip()) {
+    const size_t end = most >= 0 && static_cast<int64_t>(out.size()) == most ? s.npos : s.find(at);
+    out.emplace_back(s.substr(0, end));
+    if (end == s.npos) break;
+    s.remove_prefix(end + at.size());
+  }
+  return out;
+}
+
+Outputs split(Call& c) {
+  const Value& v = strings_at(c, 0);
+  const int64_t most = c.has("maxsplit") ? c.i("maxsplit", -1) : -1;
+  std::vector<Gram> all;
+  std::vector<int64_t> counts;
+  size_t widest = 0;
+  for (const std::string& s : v.strings) {
+    all.push_back(pieces_of(s, c.s("delimiter", ""), most));
+    counts.push_back(static_cast<int64_t>(all.back().size()));
+    widest = std::max(widest, all.back().size());
+  }
+  Gram flat;
+  for (Gram& g : all) {
+    g.resize(widest);
+    flat.insert(flat.end(), g.begin(), g.end());
+  }
+  std::vector<int64_t> shape = v.shape;
+  shape.push_back(static_cast<int64_t>(widest));
+  c.depends_on_data();
+  return {strings(std::move(flat), shape),
+          from_data(counts, v.shape, {.device = c.device()})};
+}
+
 constexpr OpRow rows[] = {
+    {"StringConcat", 20, concat},
+    {"StringSplit", 20, split},
     {"TfIdfVectorizer", 9, tf_idf},
 };
 

@@ -65,9 +65,8 @@ Tensor Runner::place(const Value& v, bool on_host) {
   if (wanted.defined()) return wanted;
   if (kHost == device_ && (p.on_host.defined() || p.on_device.defined()))
     return wanted = p.on_host.defined() ? p.on_host : p.on_device;
-  const Tensor& from = p.source.defined()    ? p.source
-                       : p.on_host.defined() ? p.on_host
-                                             : p.on_device;
+  Tensor from = p.source.defined() ? p.source : p.on_host.defined() ? p.on_host : p.on_device;
+  if (!p.source.defined()) from.realize();  // each device by itself
   ensure(!follows_, "a captured run needs a value that its first run did not");
   wanted = from.to(device(on_host));
   wanted.realize();
