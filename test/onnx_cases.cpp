@@ -47,16 +47,28 @@ std::vector<OnnxCase> onnx_cases() {
 bool is_left_out(const std::string& name) {
   for (const char* part :
        {"test_adagrad", "test_adam", "test_momentum", "test_gradient_of", "ai_onnx_ml",
-        "test_image_decoder", "test_regex_full_match", "test_string_", "test_strnorm"})
+        "test_image_decoder", "test_regex_full_match", "test_strnorm", "test_bernoulli",
+        "test_training_dropout"})
     if (name.find(part) != name.npos) return true;
   return false;
 }
+
+namespace {
+
+// ONNX's own, but where what is stored has the rounding of a transform in f32 and the right result
+// is 0.
+onnx::Tolerance tolerance_of(const std::string& name) {
+  return {.absolute = name.find("test_dft_inverse") != name.npos ? 2e-6 : 1e-7};
+}
+
+}  // namespace
 
 std::string run_case(const OnnxCase& c, const std::string& device) {
   try {
     onnx::ModelCore model(c.model, {}, device);
     for (const onnx::DataSet& set : c.sets)
-      if (std::string wrong = onnx::check(model, set); !wrong.empty()) return wrong;
+      if (std::string wrong = onnx::check(model, set, tolerance_of(c.name)); !wrong.empty())
+        return wrong;
     return {};
   } catch (const std::exception& e) {
     return e.what();

@@ -25,6 +25,7 @@
 namespace mote::onnx {
 
 struct Places;
+struct Exact;
 
 // What passes between nodes: a tensor, strings, a sequence of values, or nothing (an optional
 // without a value). Element types that mote lacks are held in the next wider dtype that has all
@@ -47,6 +48,7 @@ struct Value {
   uint8_t level = 0;
   uint64_t inputs = 0;
   std::shared_ptr<Places> places;
+  std::shared_ptr<Exact> exact;  // of a float made of quantised values: before it was rounded
 };
 
 struct NamedValue {

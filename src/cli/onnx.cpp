@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
@@ -65,14 +66,33 @@ void print_model(const std::string& path, const onnx::ModelCore& model, double l
   std::printf("\n");
 }
 
-// The sizes of an input: numbers as declared, names as given by --shape, else 1.
-std::vector<int64_t> shape_of(const onnx::PortInfo& port,
-                              const std::map<std::string, int64_t>& sizes) {
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+// "1x3x224" of an input, "8" of a name among the sizes.
+Shapes shapes_of(const Words& words) {
+  Shapes out;
+  for (const std::string& word : parts_of(words.text("shape"), ',')) {
+    const auto [name, sizes] = assignment(word, "shape");
+    for (const std::string& size : parts_of(sizes, 'x')) {
+      std::string_view rest = size;
+      const bool read = take_number(rest, out[name].emplace_back());
+      check(read && rest.empty(), "--shape: ", word, " is not NAME=SIZE or NAME=SIZExSIZE...");
+    }
+  }
+  return out;
+}
+
+// The sizes of an input: numbers as declared, others as given by --shape, else 1.
+std::vector<int64_t> shape_of(const onnx::PortInfo& port, const Shapes& given) {
+  if (const auto whole = given.find(port.name); whole != given.end()) return whole->second;
   std::vector<int64_t> out;
   for (const std::string& d : port.dims) {
-    const auto given = sizes.find(d);
-    const bool is_number = !d.empty() && d.find_first_not_of("0123456789") == d.npos;
-    out.push_back(given != sizes.end() ? given->second : is_number ? std::stoll(d) : 1);
+    std::string_view rest = d;
+    int64_t size = 1;
+    const auto named = given.find(d);
+    if (named != given.end()) size = named->second.at(0);
+    else if (!take_number(rest, size) || !rest.empty()) size = 1;
+    out.push_back(size);
   }
   return out;
 }
@@ -83,22 +103,22 @@ onnx::Value random_value(const onnx::Port& port, const std::vector<int64_t>& sha
   return {zeros(shape, e.held), e.type};
 }
 
+// A file, or a number.
 onnx::Value value_from(const std::string& file, const onnx::Port& port) {
+  std::string_view rest = file;
+  if (double number = 0; take_number(rest, number) && rest.empty()) {
+    const Element& e = onnx::element_of(port.type.element);
+    return {full({}, number, DType::f64).to(e.held), e.type};
+  }
   if (file.ends_with(".npy")) return {load_npy(file)};
   return onnx::parse_value(open_file(file), port.type);
 }
 
 std::vector<onnx::Value> inputs_of(const Words& words, const onnx::ModelCore& model) {
   std::map<std::string, std::string> files;
-  std::map<std::string, int64_t> sizes;
+  const Shapes shapes = shapes_of(words);
   for (const std::string& word : parts_of(words.text("input"), ','))
     files.insert(assignment(word, "input"));
-  for (const std::string& word : parts_of(words.text("shape"), ',')) {
-    const auto [name, size] = assignment(word, "shape");
-    check(!size.empty() && size.size() < 10 && size.find_first_not_of("0123456789") == size.npos,
-          "--shape: ", word, " is not NAME=NUMBER");
-    sizes[name] = std::stoll(size);
-  }
   std::vector<onnx::Value> out;
   for (size_t i = 0; i < model.ports().size(); ++i) {
     const onnx::Port& port = *model.ports()[i];
@@ -106,7 +126,7 @@ std::vector<onnx::Value> inputs_of(const Words& words, const onnx::ModelCore& mo
     if (file != files.end() && file->second != "random")
       out.push_back(value_from(file->second, port));
     else if (port.type.kind == onnx::Type::Tensor)
-      out.push_back(random_value(port, shape_of(model.inputs[i], sizes)));
+      out.push_back(random_value(port, shape_of(model.inputs[i], shapes)));
     else
       out.emplace_back();
     if (file != files.end()) files.erase(file);
@@ -188,8 +208,8 @@ int run_onnx(const Words& words) {
 }
 
 constexpr Option options[] = {
-    {"input", "NAME=FILE,...", "inputs: .npy, .pb or the word random, which the others are"},
-    {"shape", "NAME=SIZE,...", "the sizes that the model leaves open (1)"},
+    {"input", "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"},
+    {"shape", "NAME=SIZE,...", "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
     {"bench", "N", "run this often and print the times", "", {1, 1e6}},
     {"device", "NAME", "run on this device (CPU)"},
     {"check", "FOLDER", "run its test_data_set_N and compare the outputs"},

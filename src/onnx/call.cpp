@@ -12,7 +12,36 @@ const Value& Call::value(size_t i) const {
 Tensor Call::x(size_t i) const {
   const Value& v = value(i);
   expect(v.kind == Value::Tensor, "input ", i, " is not a tensor of numbers");
-  return runner_.place(v, on_host_);
+  return uses_wide_ ? wide(i) : runner_.place(v, on_host_);
+}
+
+Tensor Call::wide(size_t i) const {
+  const Value& v = value(i);
+  const Tensor plain = runner_.place(v, on_host_);
+  if (!v.exact) return uses_wide_ && is_float(plain.dtype()) ? plain.cast(DType::f64) : plain;
+  if (v.exact->wide.defined()) return place(v.exact->wide);
+  return place(v.exact->whole).cast(DType::f64) * place(v.exact->scale);
+}
+
+Tensor Call::product_scale(int64_t axis, int64_t out_axis) const {
+  for (size_t i = 0; i < 2; ++i)
+    if (!has(i) || !in_[i]->exact || !in_[i]->exact->whole.defined()) return {};
+  const Value &left = in_[0]->exact->scale, &right = in_[1]->exact->scale;
+  const int64_t rank = value(1).tensor.dim(), count = right.tensor.numel();
+  if (left.tensor.numel() != 1) return {};
+  const Tensor one = place(left).reshape({});
+  if (count == 1) return one * place(right).reshape({});
+  if (right.tensor.dim() != rank || right.tensor.size(axis) != count) return {};
+  std::vector<int64_t> along(static_cast<size_t>(std::max(rank, value(0).tensor.dim())), 1);
+  along[static_cast<size_t>(out_axis < 0 ? out_axis + static_cast<int64_t>(along.size()) : out_axis)] = count;
+  return one * place(right).reshape(along);
+}
+
+Value exact_value(const Tensor& wide, DType dtype) {
+  Value out(wide.cast(dtype));
+  out.exact = std::make_shared<Exact>();
+  out.exact->wide = Value(wide);
+  return out;
 }
 
 Tensor Call::maybe(size_t i) const { return has(i) ? x(i) : Tensor(); }
@@ -28,7 +57,16 @@ std::vector<T> Call::read(const Value& v) const {
   expect(v.kind == Value::Tensor, "an input is not a tensor of numbers");
   runner_.note_read(v);
   if (v.tensor.numel() == 0) return {};
-  return runner_.place(v, v.level > 0 && v.tensor.numel() <= kHostElements).to_vector<T>();
+  if (!v.level) return v.tensor.to_vector<T>();
+  auto& kept = [&]() -> std::optional<std::vector<T>>& {
+    if constexpr (std::is_same_v<T, double>)
+      return v.places->reals;
+    else
+      return v.places->integers;
+  }();
+  if (!kept)
+    kept = runner_.place(v, v.tensor.numel() <= kHostElements).template to_vector<T>();
+  return *kept;
 }
 
 template <class T>

@@ -17,12 +17,18 @@ std::string tensor_difference(const Tensor& got, const Tensor& wanted, const Tol
     return {};
   }
   const auto a = got.to_vector<double>(), b = wanted.to_vector<double>();
+  size_t first = a.size(), count = 0;
+  double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    const bool near = std::abs(a[i] - b[i]) <= t.absolute + t.relative * std::abs(b[i]);
-    if (!near || std::isinf(b[i])) return text("element ", i, " is ", a[i], ", not ", b[i]);
+    const double apart = std::abs(a[i] - b[i]);
+    if (apart <= t.absolute + t.relative * std::abs(b[i]) && !std::isinf(b[i])) continue;
+    if (count++ == 0) first = i;
+    largest = std::max(largest, apart);
   }
-  return {};
+  if (count == 0) return {};
+  return text("element ", first, " is ", a[first], ", not ", b[first], "; ", count, " of ",
+              a.size(), " differ, by at most ", largest);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ ModelCore::ModelCore(File file, Folder folder, std::string device)
 
 // Finds each node's operator or function, in subgraphs too, and counts them.
 void ModelCore::resolve(std::vector<Node>& nodes, const Opsets& opsets) {
+  sort_nodes(nodes);
   for (Node& n : nodes) {
     auto version = opsets.find(n.domain);
     if (version == opsets.end()) version = data_.opsets.find(n.domain);

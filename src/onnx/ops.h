@@ -23,6 +23,15 @@ struct OpRow {
   std::string_view domain = "";
   bool varies = false;      // other results from the same inputs: random numbers
   bool has_graphs = false;  // its outputs may depend on more than its inputs
+  bool keeps_exact = false;  // also takes and gives f64 where an input is exact
+};
+
+// What a dequantised tensor is, or what was computed from some: whole numbers and their scale, or
+// the value in f64. Kept beside the f32 value and computed only if used: products are then sums of
+// whole numbers, and what is quantised again is rounded once, as a quantised kernel rounds it.
+struct Exact {
+  Value whole, scale;  // the scale is 1 element, or broadcasts along one axis
+  Value wide;          // instead of these
 };
 
 // One table per family.
@@ -117,6 +126,17 @@ class Call {
   // A graph attribute run with these inputs; it sees the values around the node.
   Outputs run(const Graph& graph, std::vector<Value> inputs) const;
   bool on_host() const { return on_host_; }
+  // The exact f64 value of an input; the tensor as it is where there is none.
+  Tensor wide(size_t i) const;
+  // An operator that is linear in two exact inputs: f of their whole numbers. `axis` of input 1 may
+  // have scales of its own, which are along `out_axis` of the result. Undefined where it is not so.
+  template <class F>
+  Tensor exact_product(int64_t axis, int64_t out_axis, F f) const {
+    const Tensor scale = product_scale(axis, out_axis);
+    if (!scale.defined()) return {};
+    return f(place(in_[0]->exact->whole), place(in_[1]->exact->whole)).cast(DType::f64) * scale;
+  }
+  void use_wide() { uses_wide_ = true; }
 
  private:
   template <class T>
@@ -128,13 +148,14 @@ class Call {
     if (const Tensor* kept = kept_constant()) return *kept;
     return keep_constant(make());
   }
+  Tensor product_scale(int64_t axis, int64_t out_axis) const;
   const Tensor* kept_constant() const;
   Tensor keep_constant(Tensor t) const;
 
   Runner& runner_;
   const Node& node_;
   std::vector<const Value*> in_;
-  bool on_host_;
+  bool on_host_, uses_wide_ = false;
 };
 
 // An axis counted from the front.
@@ -148,6 +169,8 @@ struct Broadcast {
   std::vector<int64_t> shape;
   std::vector<size_t> a, b;
 };
+// A float result with its f64 value.
+Value exact_value(const Tensor& wide, DType dtype);
 // As many outputs as are given, from tensors.
 inline Outputs outputs(const std::vector<Tensor>& list) { return {list.begin(), list.end()}; }
 

@@ -97,7 +97,7 @@ Outputs hardmax(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Relu", 1, unary<&Tensor::relu>},
+    {"Relu", 1, unary<&Tensor::relu>, "", false, false, true},
     {"Sigmoid", 1, unary<&Tensor::sigmoid>},
     {"Softsign", 1, unary<&Tensor::softsign>},
     {"Softplus", 1, [](Call& c) -> Outputs { return {c.x(0).logaddexp(c.x(0).zeros_like())}; }},
@@ -105,7 +105,7 @@ constexpr OpRow rows[] = {
     {"Elu", 1, elu},
     {"Celu", 12, celu},
     {"Selu", 1, selu},
-    {"LeakyRelu", 1, leaky_relu},
+    {"LeakyRelu", 1, leaky_relu, "", false, false, true},
     {"ThresholdedRelu", 1, thresholded_relu},
     {"HardSigmoid", 1, hard_sigmoid},
     {"HardSwish", 14, hard_swish},

@@ -8,7 +8,15 @@ namespace mote::onnx {
 
 namespace {
 
-Outputs conv(Call& c) { return {convolve(c, c.x(0), c.x(1), c.maybe(2))}; }
+Outputs conv(Call& c) {
+  const Tensor exact = c.exact_product(
+      0, 1, [&](const Tensor& x, const Tensor& w) { return convolve(c, x, w, {}); });
+  if (!exact.defined()) return {convolve(c, c.x(0), c.x(1), c.maybe(2))};
+  if (!c.has(2)) return {exact_value(exact, DType::f32)};
+  std::vector<int64_t> channels(static_cast<size_t>(exact.dim()), 1);
+  channels[1] = exact.size(1);
+  return {exact_value(exact + c.wide(2).reshape(channels), DType::f32)};
+}
 
 // The sizes that the attributes ask for, as what is cut from the whole result at both ends.
 struct Cut {

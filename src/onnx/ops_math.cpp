@@ -142,9 +142,9 @@ Outputs bit_cast(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Add", 1, add},
-    {"Sub", 1, sub},
-    {"Mul", 1, mul},
+    {"Add", 1, add, "", false, false, true},
+    {"Sub", 1, sub, "", false, false, true},
+    {"Mul", 1, mul, "", false, false, true},
     {"Div", 1, divide},
     {"Pow", 1, power},
     {"Mod", 10, modulo},
@@ -152,7 +152,7 @@ constexpr OpRow rows[] = {
     {"Mean", 1, mean},
     {"Max", 1, maximum},
     {"Min", 1, minimum},
-    {"Clip", 1, clip},
+    {"Clip", 1, clip, "", false, false, true},
     {"And", 1, compare<&Tensor::logical_and>},
     {"Or", 1, compare<&Tensor::logical_or>},
     {"Xor", 1, compare<&Tensor::logical_xor>},

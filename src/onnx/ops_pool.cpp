@@ -155,10 +155,10 @@ Outputs max_roi_pool(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"MaxPool", 1, max_pool},
-    {"AveragePool", 1, average_pool},
+    {"MaxPool", 1, max_pool, "", false, false, true},
+    {"AveragePool", 1, average_pool, "", false, false, true},
     {"LpPool", 1, lp_pool},
-    {"GlobalAveragePool", 1, global_average},
+    {"GlobalAveragePool", 1, global_average, "", false, false, true},
     {"GlobalMaxPool", 1, global_max},
     {"GlobalLpPool", 1, global_lp},
     {"MaxUnpool", 9, max_unpool},

@@ -36,7 +36,7 @@ Tensor to_quantized(const Tensor& scaled, const Tensor& zero, const Element& to)
 }
 
 Outputs quantize(Call& c) {
-  Tensor x = c.x(0), scale = spread(c, c.x(1), x);
+  Tensor x = c.wide(0), scale = spread(c, c.x(1), x);
   const int wanted = static_cast<int>(c.i("output_dtype", 0));
   const Element& to = element_of(c.has(2) ? c.type(2) : wanted ? wanted : int{kUint8});
   if (const auto precision = static_cast<int>(c.i("precision", 0))) {
@@ -45,7 +45,7 @@ Outputs quantize(Call& c) {
   }
   if (is_int(x.dtype())) x = x.cast(DType::f32);
   const Tensor zero = c.has(2) ? spread(c, c.x(2), x) : Tensor();
-  const Tensor scaled = x / scale;
+  const Tensor scaled = x / (x.dtype() == DType::f64 ? scale.cast(DType::f64) : scale);
   if (!to.is_narrow_float()) return {Value(to_quantized(scaled, zero, to), to.type)};
   return {Value(to_element(scaled, to, c.i("saturate", 1) != 0), to.type)};
 }
@@ -58,7 +58,14 @@ Outputs dequantize(Call& c) {
   const bool is_wide = q.dtype() == DType::i32;
   Tensor x = is_wide ? q : q.cast(DType::f32);
   if (c.has(2) && is_int(q.dtype())) x = x - spread(c, c.x(2), q).cast(x.dtype());
-  return {Value((x.cast(DType::f32) * spread(c, scale, q).cast(DType::f32)).cast(to.held), to.type)};
+  const Tensor wide_scale = spread(c, scale, q);
+  Value out((x.cast(DType::f32) * wide_scale.cast(DType::f32)).cast(to.held), to.type);
+  if (is_int(q.dtype()) && to.type == kFloat && !c.i("block_size", 0)) {
+    out.exact = std::make_shared<Exact>();
+    out.exact->whole = Value(is_wide ? x.cast(DType::f64) : x.cast(DType::f32));
+    out.exact->scale = Value(wide_scale.cast(DType::f64));
+  }
+  return {out};
 }
 
 Outputs dynamic_quantize(Call& c) {

@@ -100,6 +100,9 @@ struct ModelData {
 ModelData parse_model(const File& file);
 TensorData parse_tensor(const File& file);
 
+// Puts nodes behind those whose outputs they use, as ONNX asks for and not every file has it; else
+// the order stays. Names that no node gives come from around.
+void sort_nodes(std::vector<Node>& nodes);
 std::string node_text(const Node& node);  // "Conv 'conv1'"
 
 }  // namespace mote::onnx

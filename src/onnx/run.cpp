@@ -30,6 +30,9 @@ bool is_small(const Value& v) {
 
 void mark_known(Value& v, int level, bool on_host) {
   v.level = static_cast<uint8_t>(level);
+  if (v.exact)
+    for (Value* part : {&v.exact->whole, &v.exact->scale, &v.exact->wide})
+      if (part->defined()) mark_known(*part, level, on_host);
   for (Value& item : v.items)
     if (!item.level) mark_known(item, level, on_host);
   if (v.kind != Value::Tensor || v.places) return;
@@ -220,6 +223,14 @@ Outputs Runner::compute(const Node& node, const std::vector<const Value*>& in) {
   Outputs out = call(node, in, on_host);
   if (on_host && device_ != kHost && !std::all_of(out.begin(), out.end(), is_small))
     out = call(node, in, on_host = false);
+  auto is_exact = [](const Value* v) { return v && v->exact; };
+  if (node.row->keeps_exact && std::any_of(in.begin(), in.end(), is_exact)) {
+    const Outputs wide = call(node, in, on_host, true);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (wide[i].kind != Value::Tensor || wide[i].tensor.dtype() != DType::f64) continue;
+      out[i] = exact_value(wide[i].tensor, out[i].tensor.dtype());
+    }
+  }
   for (Value& v : out) {
     set_type(v, in);
     if (v.level) continue;
@@ -231,8 +242,10 @@ Outputs Runner::compute(const Node& node, const std::vector<const Value*>& in) {
   return out;
 }
 
-Outputs Runner::call(const Node& node, const std::vector<const Value*>& in, bool on_host) {
+Outputs Runner::call(const Node& node, const std::vector<const Value*>& in, bool on_host,
+                     bool wide) {
   Call c(*this, node, in, on_host);
+  if (wide) c.use_wide();
   try {
     return node.row->run(c);
   } catch (const Error& e) {

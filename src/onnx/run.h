@@ -14,9 +14,12 @@ namespace mote::onnx {
 constexpr int64_t kHostElements = 4096;  // what is larger is computed on the device, also constants
 constexpr const char* kHost = "INTERP";
 
-// Where a known value is; made when first needed.
+// Where a known value is; made when first needed. A captured run may not read tensors, so what was
+// read of one is kept.
 struct Places {
   Tensor source, on_host, on_device;
+  std::optional<std::vector<int64_t>> integers;
+  std::optional<std::vector<double>> reals;
 };
 
 // What a run did, for runs with the same key.
@@ -86,7 +89,8 @@ class Runner {
   void run_node(const Node& node);
   Outputs run_function(const Node& node, const std::vector<const Value*>& in);
   Outputs evaluate(const Node& node, const std::vector<const Value*>& in);
-  Outputs call(const Node& node, const std::vector<const Value*>& in, bool on_host);
+  Outputs call(const Node& node, const std::vector<const Value*>& in, bool on_host,
+               bool wide = false);
   Outputs compute(const Node& node, const std::vector<const Value*>& in);
   const Value* find(std::string_view name) const;
   void check_outputs(const Node& node, const Outputs& out) const;
