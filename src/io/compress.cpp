@@ -304,7 +304,7 @@ Bytes unpack_zstd(const File& file, uint64_t limit) {
   check_file(stream != nullptr, file.name, "there is no memory to unpack it");
   ZstdPart in{file.bytes.data(), file.bytes.size()};
   size_t left = 1;  // 0: a frame is complete
-  for (bool filled = false; in.at < in.size || filled;) {
+  for (bool filled = false; in.at < in.size || (filled && left != 0);) {
     const std::span<uint8_t> room = out.room();
     ZstdRoom to{room.data(), room.size()};
     left = library.run(stream.get(), &to, &in);

@@ -35,8 +35,10 @@ ModelCore::ModelCore(File file, Folder folder, std::string device)
       folder_(std::move(folder)),
       device_(device.empty() ? default_device() : std::move(device)),
       data_(parse_model(file_)) {
+  for (const Function& fn : data_.functions) functions_[{fn.domain, fn.name, fn.overload}] = &fn;
   for (Function& fn : data_.functions) resolve(fn.nodes, fn.opsets);
   resolve(data_.graph.nodes, data_.opsets);
+  for (const auto& [name, count] : counts_) operators.push_back({name, count});
   if (!missing_.empty()) {
     std::string all;
     for (const std::string& m : missing_) all += "\n  " + m;
@@ -63,16 +65,13 @@ void ModelCore::resolve(std::vector<Node>& nodes, const Opsets& opsets) {
     if (version == opsets.end()) version = data_.opsets.find(n.domain);
     const bool known = version != opsets.end() && version != data_.opsets.end();
     n.opset = known ? static_cast<int>(version->second) : 1;
-    for (const Function& fn : data_.functions)
-      if (fn.name == n.op && fn.domain == n.domain && fn.overload == n.overload) n.function = &fn;
+    if (const auto fn = functions_.find({n.domain, n.op, n.overload}); fn != functions_.end())
+      n.function = fn->second;
     if (!n.function) n.row = find_op(n.domain, n.op, n.opset);
     const std::string name = text(n.domain, n.domain.empty() ? "" : ".", n.op);
     if (!n.row && !n.function && missing_.size() < 100)
       missing_.push_back(text(node_text(n), " (opset ", n.opset, ")"));
-    auto row = std::find_if(operators.begin(), operators.end(),
-                            [&](const OpCount& c) { return c.name == name; });
-    if (row == operators.end()) row = operators.insert(row, {name, 0});
-    ++row->count;
+    ++counts_[name];
     for (Attribute& a : n.attributes) {
       if (!a.graph) continue;
       resolve(a.graph->nodes, opsets);

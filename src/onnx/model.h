@@ -1,6 +1,9 @@
 // A loaded model: the file's structs with each node's operator found, weights that wait on DISK,
 // and what has been captured for each key.
 #pragma once
+#include <array>
+#include <map>
+
 #include "onnx/run.h"
 
 namespace mote::onnx {
@@ -48,6 +51,8 @@ class ModelCore {
   std::vector<const Port*> ports_;  // inputs without an initialiser
   Initializers initializers_;
   Folded folded_;
+  std::map<std::array<std::string_view, 3>, const Function*> functions_;  // domain, name, overload
+  std::map<std::string, int64_t> counts_;                                 // of operators
   std::vector<std::string> missing_;
   uint64_t in_key_ = 0;  // inputs whose values belong to the key
   std::unordered_map<std::string, std::shared_ptr<Signature>> signatures_;

@@ -1,0 +1,11 @@
+// A model is loaded: its structs, its operators and all its weights. Nothing runs.
+#include "onnx/model.h"
+
+#include "fuzz/fuzz.h"
+
+FUZZ_TARGET(onnx) {
+  return mote::fuzz(data, size, [](const mote::File& file) {
+    const mote::onnx::ModelCore model(file, {}, "CPU");
+    mote::ensure(model.inputs.size() == model.ports().size(), "an input has no port");
+  });
+}
