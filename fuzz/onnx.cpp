@@ -1,7 +1,6 @@
 // A model is loaded: its structs, its operators and all its weights. Nothing runs.
-#include "onnx/model.h"
-
 #include "fuzz/fuzz.h"
+#include "onnx/model.h"
 
 FUZZ_TARGET(onnx) {
   return mote::fuzz(data, size, [](const mote::File& file) {

@@ -87,7 +87,8 @@ std::string zstd_zeros(size_t size) {
   constexpr size_t block = 128 << 10;
   std::string out("\x28\xb5\x2f\xfd\x00\x58", 6);  // a window of 2 MiB
   for (size_t at = 0; at < size; at += block)
-    out += le<uint32_t>(block << 3 | 1 << 1 | (at + block >= size)).substr(0, 3) + std::string(1, 0);
+    out +=
+        le<uint32_t>(block << 3 | 1 << 1 | (at + block >= size)).substr(0, 3) + std::string(1, 0);
   return out;
 }
 

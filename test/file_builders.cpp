@@ -1,9 +1,8 @@
 #include "test/file_builders.h"
 
-#include <algorithm>
-
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -238,13 +237,13 @@ static std::string seed_onnx() {
   auto graph_attribute = [&](const char* name) {
     return pb(5, pb(1, name) + pb(6, branch) + pb_int(20, 5));
   };
-  return onnx_model(onnx_node("Add", "x w", "y", pb(3, "sum")) +
-                    onnx_node("If", "c", "z",
-                              graph_attribute("then_branch") + graph_attribute("else_branch")) +
-                    pb(5, onnx_tensor("w", 1, {2}, std::string(8, '\1'))) +
-                    pb(5, onnx_tensor("q", 22, {3}, "ab")) + pb(11, onnx_port("x", 1, {2})) +
-                    pb(11, onnx_port("c", 9, {})) + pb(12, onnx_port("y", 1, {2})) +
-                    pb(12, onnx_port("z", 1, {2})));
+  return onnx_model(
+      onnx_node("Add", "x w", "y", pb(3, "sum")) +
+      onnx_node("If", "c", "z", graph_attribute("then_branch") + graph_attribute("else_branch")) +
+      pb(5, onnx_tensor("w", 1, {2}, std::string(8, '\1'))) +
+      pb(5, onnx_tensor("q", 22, {3}, "ab")) + pb(11, onnx_port("x", 1, {2})) +
+      pb(11, onnx_port("c", 9, {})) + pb(12, onnx_port("y", 1, {2})) +
+      pb(12, onnx_port("z", 1, {2})));
 }
 
 // clang-format off

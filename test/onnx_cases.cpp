@@ -50,23 +50,35 @@ std::vector<OnnxCase> onnx_cases() {
 // on NumPy's random numbers.
 bool is_left_out(const std::string& name) {
   constexpr std::string_view all[] = {
-      "node/test_adagrad", "node/test_adam_multiple", "node/test_momentum",
-      "node/test_momentum_multiple", "node/test_ai_onnx_ml_label_encoder_string_int",
+      "node/test_adagrad",
+      "node/test_adam_multiple",
+      "node/test_momentum",
+      "node/test_momentum_multiple",
+      "node/test_ai_onnx_ml_label_encoder_string_int",
       "node/test_ai_onnx_ml_label_encoder_string_int_no_default",
       "node/test_ai_onnx_ml_label_encoder_tensor_mapping",
       "node/test_ai_onnx_ml_tree_ensemble_single_tree",
-      "node/test_image_decoder_decode_bmp_rgb", "node/test_image_decoder_decode_jpeg_grayscale",
-      "node/test_image_decoder_decode_png_rgb", "node/test_image_decoder_decode_pnm_rgb",
-      "node/test_image_decoder_decode_tiff_rgb", "node/test_image_decoder_decode_webp_rgb",
-      "node/test_regex_full_match_basic", "node/test_regex_full_match_email_domain",
+      "node/test_image_decoder_decode_bmp_rgb",
+      "node/test_image_decoder_decode_jpeg_grayscale",
+      "node/test_image_decoder_decode_png_rgb",
+      "node/test_image_decoder_decode_pnm_rgb",
+      "node/test_image_decoder_decode_tiff_rgb",
+      "node/test_image_decoder_decode_webp_rgb",
+      "node/test_regex_full_match_basic",
+      "node/test_regex_full_match_email_domain",
       "node/test_strnormalizer_export_monday_casesensintive_upper",
       "node/test_strnormalizer_export_monday_empty_output",
       "node/test_strnormalizer_export_monday_insensintive_upper_twodim",
-      "node/test_strnormalizer_nostopwords_nochangecase", "node/test_bernoulli",
-      "node/test_bernoulli_double_expanded", "node/test_bernoulli_seed",
-      "node/test_bernoulli_seed_expanded", "node/test_training_dropout",
-      "node/test_training_dropout_default", "node/test_training_dropout_default_mask",
-      "node/test_training_dropout_mask", "simple/test_gradient_of_add_and_mul",
+      "node/test_strnormalizer_nostopwords_nochangecase",
+      "node/test_bernoulli",
+      "node/test_bernoulli_double_expanded",
+      "node/test_bernoulli_seed",
+      "node/test_bernoulli_seed_expanded",
+      "node/test_training_dropout",
+      "node/test_training_dropout_default",
+      "node/test_training_dropout_default_mask",
+      "node/test_training_dropout_mask",
+      "simple/test_gradient_of_add_and_mul",
       "simple/test_strnorm_model_monday_casesensintive_lower",
       "simple/test_strnorm_model_monday_casesensintive_nochangecase",
       "simple/test_strnorm_model_monday_casesensintive_upper",
@@ -91,9 +103,7 @@ std::string run_case(const OnnxCase& c, const std::string& device) {
       if (std::string wrong = onnx::check(model, set, tolerance_of(c.name)); !wrong.empty())
         return wrong;
     return {};
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
 }
 
 }  // namespace mote::test

@@ -78,8 +78,8 @@ TEST_CASE("onnx: a model gives the same again, captured and for other shapes") {
   // y = reshape(x + w, (-1, columns of x)), by way of shapes
   std::ofstream(path, std::ios::binary) << onnx_model(
       onnx_node("Add", "x w", "s") + onnx_node("Shape", "x", "shape") +
-      onnx_node("Gather", "shape last", "n") + onnx_node("Concat", "any n", "to",
-          pb(5, pb(1, "axis") + pb_int(3, 0) + pb_int(20, 2))) +
+      onnx_node("Gather", "shape last", "n") +
+      onnx_node("Concat", "any n", "to", pb(5, pb(1, "axis") + pb_int(3, 0) + pb_int(20, 2))) +
       onnx_node("Reshape", "s to", "y") + pb(5, onnx_tensor("w", 1, {1}, le<float>(2))) +
       pb(5, onnx_tensor("last", 7, {1}, le<int64_t>(1))) +
       pb(5, onnx_tensor("any", 7, {1}, le<int64_t>(-1))) +
@@ -91,19 +91,33 @@ TEST_CASE("onnx: a model gives the same again, captured and for other shapes") {
     for (const int64_t rows : {2, 3}) {
       const Tensor x = arange(rows * 4, {.dtype = float32}).reshape({rows, 4}) + round;
       const onnx::Model& used = round % 2 ? copy : model;
-      const Tensor y = used.run({{"x", x}})[0].value.tensor;
+      const Tensor y = used.run({
+          {"x", x}
+      })[0]
+                           .value.tensor;
       CHECK(y.shape() == std::vector<int64_t>{rows, 4});
       CHECK(y.to_vector<float>() == (x + 2).to_vector<float>());
     }
-  CHECK(error_of([&] { model.run({{"z", zeros({1})}}); }).find("no input 'z'") != std::string::npos);
-  CHECK(error_of([&] { model.run({{"x", zeros({1}, int32)}}); }).find("must be f32, but is i32") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          model.run({
+              {"z", zeros({1})}
+          });
+        }).find("no input 'z'") != std::string::npos);
+  CHECK(error_of([&] {
+          model.run({
+              {"x", zeros({1}, int32)}
+          });
+        }).find("must be f32, but is i32") != std::string::npos);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 10; ++i) {
-        const Tensor y = model.run({{"x", full({2, 4}, static_cast<double>(t))}})[0].value.tensor;
+        const Tensor y = model
+                             .run({
+                                 {"x", full({2, 4}, static_cast<double>(t))}
+        })[0]
+                             .value.tensor;
         wrong += y.to_vector<float>() != std::vector<float>(8, static_cast<float>(t + 2));
       }
     });
@@ -153,12 +167,12 @@ TEST_CASE("onnx: functions, and nodes in any order") {
   const std::string function = pb(25, pb(1, "Leak") + pb(4, "a") + pb(5, "b") + pb(6, "slope") +
                                           body + pb(9, pb(1, "") + pb_int(2, 21)) + pb(10, "own"));
   const std::string half("\x15\x00\x00\x00\x3f", 5);  // field 2, a float
-  const std::string call = onnx_node("Leak", "x", "y",
-                                     pb(7, "own") + pb(5, pb(1, "slope") + half + pb_int(20, 1)));
-  const std::string bytes = onnx_model(onnx_node("Neg", "y", "z") + call +
-                                       pb(11, onnx_port("x", 1, {2})) +
-                                       pb(12, onnx_port("z", 1, {2}))) +
-                            function + pb(8, pb(1, "own") + pb_int(2, 1));
+  const std::string call =
+      onnx_node("Leak", "x", "y", pb(7, "own") + pb(5, pb(1, "slope") + half + pb_int(20, 1)));
+  const std::string bytes =
+      onnx_model(onnx_node("Neg", "y", "z") + call + pb(11, onnx_port("x", 1, {2})) +
+                 pb(12, onnx_port("z", 1, {2}))) +
+      function + pb(8, pb(1, "own") + pb_int(2, 1));
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   onnx::ModelCore model({"m", Bytes(copy)}, {}, "CPU");
   const auto out = model.run({tensor({-4.0f, 4.0f})});
@@ -191,21 +205,29 @@ TEST_SUITE("soak") {
     std::vector<onnx::Value> gpt = {zeros({1, 1}, int64)};
     for (int i = 0; i < 12; ++i) gpt.push_back(randn({2, 1, 2, 4, 2}));
     const Row rows[] = {
-        {"opt-mnist.onnx", {randn({1, 1, 28, 28})}},
-        {"ultraface_RFB-320.onnx", {randn({1, 3, 240, 320})}},
+        {"opt-mnist.onnx",             {randn({1, 1, 28, 28})}        },
+        {"ultraface_RFB-320.onnx",     {randn({1, 3, 240, 320})}      },
         {"gtcrn/gtcrn_simple.onnx",
          {randn({1, 257, 1, 2}), zeros({2, 1, 16, 16, 33}), zeros({2, 3, 1, 1, 16}),
-          zeros({2, 1, 33, 16})}},
+          zeros({2, 1, 33, 16})}                                      },
         {"silero_vad/silero_vad.onnx",
          {randn({1, 576}), zeros({2, 1, 128}), full({}, 16000, int64)}},
-        {"graph_only/gpt2_past.onnx", gpt}};
+        {"graph_only/gpt2_past.onnx",  gpt                            }
+    };
     for (const Row& row : rows) {
-      CAPTURE(row.file);
+      CAPTURE(std::string(row.file));
       const onnx::Model model(models + "/" + row.file);
       const auto first = model.run(row.inputs)[0].tensor.to_vector<float>();
       for (const float f : first) CHECK(std::isfinite(f));
-      for (int again = 0; again < 3; ++again)
-        CHECK(model.run(row.inputs)[0].tensor.to_vector<float>() == first);
+      // The first run computes what follows from constants in the kernels that use it.
+      for (int again = 0; again < 3; ++again) {
+        const auto next = model.run(row.inputs)[0].tensor.to_vector<float>();
+        REQUIRE(next.size() == first.size());
+        float apart = 0;
+        for (size_t i = 0; i < next.size(); ++i)
+          apart = std::max(apart, std::abs(next[i] - first[i]) / (1 + std::abs(first[i])));
+        CHECK(apart < 1e-4f);
+      }
     }
   }
   TEST_CASE("onnx: every case of the conformance suite on CPU") { run_all("CPU"); }

@@ -18,14 +18,39 @@
 #pragma once
 #include <mote/tensor.h>
 
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mote::onnx {
 
 struct Places;
 struct Exact;
+class ModelCore;
+
+// What handles share; without std::shared_ptr, whose header is heavy.
+struct Counted;
+void retain(Counted* p);
+void release(Counted* p);  // null is nothing
+template <class T>
+class Held {
+ public:
+  Held() = default;
+  explicit Held(T* p) : p_(p) { retain(p_); }
+  Held(const Held& o) : p_(o.p_) { retain(p_); }
+  Held(Held&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  Held& operator=(Held o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Held() { release(p_); }
+  T& operator*() const { return *static_cast<T*>(p_); }
+  T* operator->() const { return static_cast<T*>(p_); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  Counted* p_ = nullptr;
+};
 
 // What passes between nodes: a tensor, strings, a sequence of values, or nothing (an optional
 // without a value). Element types that mote lacks are held in the next wider dtype that has all
@@ -47,8 +72,8 @@ struct Value {
   // then where it is; otherwise which inputs it depends on, a bit for each that is small.
   uint8_t level = 0;
   uint64_t inputs = 0;
-  std::shared_ptr<Places> places;
-  std::shared_ptr<Exact> exact;  // of a float made of quantised values: before it was rounded
+  Held<Places> places;
+  Held<Exact> exact;  // of a float made of quantised values: before it was rounded
 };
 
 struct NamedValue {
@@ -58,7 +83,7 @@ struct NamedValue {
 
 // An input or an output, as the file declares it.
 struct PortInfo {
-  std::string name, type;         // "f32", "int4", "seq(f32)"
+  std::string name, type;  // "f32", "int4", "seq(f32)"
   bool has_shape = false;
   std::vector<std::string> dims;  // "3", "batch" or "?"
 };
@@ -72,12 +97,9 @@ struct ModelOptions {
   std::string device = {};  // the default device
 };
 
-class ModelCore;
-
 class Model {
  public:
   explicit Model(const std::string& path, const ModelOptions& = {}, Loc = Loc::current());
-  explicit Model(std::shared_ptr<ModelCore> core) : core_(std::move(core)) {}
 
   const std::vector<PortInfo>& inputs() const;  // without those that have an initialiser
   const std::vector<PortInfo>& outputs() const;
@@ -91,7 +113,7 @@ class Model {
   std::vector<Value> run(const std::vector<Value>& inputs, Loc = Loc::current()) const;
 
  private:
-  std::shared_ptr<ModelCore> core_;
+  Held<ModelCore> core_;
 };
 
 }  // namespace mote::onnx

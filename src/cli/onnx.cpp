@@ -51,9 +51,9 @@ void print_ports(const char* title, const std::vector<onnx::PortInfo>& ports) {
 }
 
 void print_model(const std::string& path, const onnx::ModelCore& model, double load) {
-  std::printf("%s: ONNX%s%s, %s parameters, loaded in %.1f ms\n", printable(path).c_str(),
+  std::printf("%s: ONNX%s%s, %s parameters, loaded in %s ms\n", printable(path).c_str(),
               model.producer.empty() ? "" : " by ", printable(model.producer).c_str(),
-              std::to_string(model.parameters).c_str(), 1e3 * load);
+              std::to_string(model.parameters).c_str(), fixed_text(1e3 * load, 1).c_str());
   print_ports("inputs", model.inputs);
   print_ports("outputs", model.outputs);
   std::vector<onnx::OpCount> ops = model.operators;
@@ -90,8 +90,10 @@ std::vector<int64_t> shape_of(const onnx::PortInfo& port, const Shapes& given) {
     std::string_view rest = d;
     int64_t size = 1;
     const auto named = given.find(d);
-    if (named != given.end()) size = named->second.at(0);
-    else if (!take_number(rest, size) || !rest.empty()) size = 1;
+    if (named != given.end())
+      size = named->second.at(0);
+    else if (!take_number(rest, size) || !rest.empty())
+      size = 1;
     out.push_back(size);
   }
   return out;
@@ -152,7 +154,8 @@ void run_model(const Words& words, onnx::ModelCore& model) {
   std::string last;
   for (size_t i = 0; i < out.size(); ++i)
     last += "  " + printable(model.outputs[i].name) + "  " + summary(out[i]) + "\n";
-  std::printf("first run %.1f ms\n%s", 1e3 * seconds_since(start), last.c_str());
+  std::printf("first run %s ms\n%s", fixed_text(1e3 * seconds_since(start), 1).c_str(),
+              last.c_str());
   const int64_t count = words.integer("bench", 0);
   if (count == 0) return;
   for (int warm = 0; warm < 2; ++warm) model.run(inputs);  // the second is captured
@@ -167,8 +170,9 @@ void run_model(const Words& words, onnx::ModelCore& model) {
     times.push_back(seconds_since(start));
   }
   std::sort(times.begin(), times.end());
-  std::printf("steady %.3f ms (median of %lld), least %.3f ms\n", 1e3 * times[times.size() / 2],
-              static_cast<long long>(count), 1e3 * times[0]);
+  std::printf("steady %s ms (median of %lld), least %s ms\n",
+              fixed_text(1e3 * times[times.size() / 2], 3).c_str(), static_cast<long long>(count),
+              fixed_text(1e3 * times[0], 3).c_str());
 }
 
 std::vector<File> numbered(const fs::path& folder, const char* name) {
@@ -208,17 +212,20 @@ int run_onnx(const Words& words) {
 }
 
 constexpr Option options[] = {
-    {"input", "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"},
-    {"shape", "NAME=SIZE,...", "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
-    {"bench", "N", "run this often and print the times", "", {1, 1e6}},
-    {"device", "NAME", "run on this device (CPU)"},
-    {"check", "FOLDER", "run its test_data_set_N and compare the outputs"},
+    {"input",                     "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"             },
+    {"shape",                     "NAME=SIZE,...",  "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
+    {"bench",                     "N",              "run this often and print the times",                           "", {1, 1e6}},
+    {"device",                   "NAME",                                   "run on this device (CPU)"                                                                                         },
+    {"check", "FOLDER","run its test_data_set_N and compare the outputs"},
 };
 
 }  // namespace
 
 const Command mote::onnx_command = {
-    "onnx",   "FILE",   "show an ONNX model; run, time or check it",
-    options,  run_onnx,
+    "onnx",
+    "FILE",
+    "show an ONNX model; run, time or check it",
+    options,
+    run_onnx,
     "Without options nothing runs. Inputs that are not named are random numbers, or zeros where "
     "they are whole."};

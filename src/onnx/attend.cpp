@@ -58,7 +58,8 @@ Tensor rotated(const Tensor& x, const Rotation& r) {
     a = head.narrow(3, 0, half), b = head.narrow(3, half, half);
   }
   const Tensor real = cos * a - sin * b, imaginary = sin * a + cos * b;
-  Tensor out = r.interleaved ? stack({real, imaginary}, 4).flatten(3, 4) : cat({real, imaginary}, 3);
+  Tensor out =
+      r.interleaved ? stack({real, imaginary}, 4).flatten(3, 4) : cat({real, imaginary}, 3);
   if (turned < size) out = cat({out, x.narrow(3, turned, size - turned)}, 3);
   return out;
 }

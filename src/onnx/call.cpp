@@ -33,13 +33,14 @@ Tensor Call::product_scale(int64_t axis, int64_t out_axis) const {
   if (count == 1) return one * place(right).reshape({});
   if (right.tensor.dim() != rank || right.tensor.size(axis) != count) return {};
   std::vector<int64_t> along(static_cast<size_t>(std::max(rank, value(0).tensor.dim())), 1);
-  along[static_cast<size_t>(out_axis < 0 ? out_axis + static_cast<int64_t>(along.size()) : out_axis)] = count;
+  along[static_cast<size_t>(out_axis < 0 ? out_axis + static_cast<int64_t>(along.size())
+                                         : out_axis)] = count;
   return one * place(right).reshape(along);
 }
 
 Value exact_value(const Tensor& wide, DType dtype) {
   Value out(wide.cast(dtype));
-  out.exact = std::make_shared<Exact>();
+  out.exact = Held<Exact>(new Exact);
   out.exact->wide = Value(wide);
   return out;
 }
@@ -64,8 +65,7 @@ std::vector<T> Call::read(const Value& v) const {
     else
       return v.places->integers;
   }();
-  if (!kept)
-    kept = runner_.place(v, v.tensor.numel() <= kHostElements).template to_vector<T>();
+  if (!kept) kept = runner_.place(v, v.tensor.numel() <= kHostElements).template to_vector<T>();
   return *kept;
 }
 
@@ -143,7 +143,7 @@ std::string Call::device() const { return runner_.device(on_host_); }
 Value Call::known(const std::vector<int64_t>& list, const Sizes& shape) const {
   Value v(from_data(list, shape, {.device = kHost}));
   v.level = 1;
-  v.places = std::make_shared<Places>();
+  v.places = Held<Places>(new Places);
   v.places->on_host = v.tensor;
   return v;
 }
@@ -212,10 +212,10 @@ const OpRow* find_op(std::string_view domain, std::string_view name, int opset) 
   static const auto* all = [] {
     auto* out = new Table;
     for (OpTable (*family)() :
-         {math_ops, activation_ops, reduce_ops, shape_ops, index_ops, select_ops, cast_ops,
-          quantized_ops, linear_ops, conv_ops, pool_ops, norm_ops, loss_ops, recurrent_ops,
-          attention_ops, image_ops, detection_ops, signal_ops, sequence_ops, control_ops,
-          random_ops, text_ops, contrib_ops})
+         {math_ops,     activation_ops, reduce_ops,    shape_ops, index_ops,     select_ops,
+          cast_ops,     quantized_ops,  linear_ops,    conv_ops,  pool_ops,      norm_ops,
+          loss_ops,     recurrent_ops,  attention_ops, image_ops, detection_ops, signal_ops,
+          sequence_ops, control_ops,    random_ops,    text_ops,  contrib_ops})
       for (const OpRow& row : family()) out->emplace(row.name, &row);
     return out;
   }();

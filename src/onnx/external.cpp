@@ -66,8 +66,8 @@ Bytes external_bytes(const TensorData& t, uint64_t size, const File& file, const
   check_file(t.length < 0 || static_cast<uint64_t>(t.length) == size, file.name, what, "has ",
              t.length, " bytes, but its shape takes ", size);
   const Descriptor found = open_below(folder.path, t.location);
-  check_file(found.get() >= 0, file.name, what, quoted(t.location), " cannot be opened: ",
-             std::strerror(errno));
+  check_file(found.get() >= 0, file.name, what, quoted(t.location),
+             " cannot be opened: ", std::strerror(errno));
   struct stat info {};
   check_file(::fstat(found.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1,
              file.name, what, quoted(t.location), " is not a regular file with one name");

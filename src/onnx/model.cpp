@@ -9,8 +9,8 @@ namespace mote::onnx {
 namespace {
 
 constexpr size_t most_signatures = 32;
-constexpr int64_t few = 16;            // elements of an input that may belong to the key
-constexpr size_t most_keyed = 62;      // inputs that have a bit
+constexpr int64_t few = 16;        // elements of an input that may belong to the key
+constexpr size_t most_keyed = 62;  // inputs that have a bit
 
 PortInfo info_of(const Port& p) {
   const Type& t = p.type.kind == Type::Optional && p.type.of ? *p.type.of : p.type;
@@ -123,8 +123,8 @@ void ModelCore::check_inputs(std::vector<Value>& in) const {
     const auto shape = in[i].tensor.shape();
     bool fits = shape.size() == t.dims.size();
     for (size_t d = 0; fits && d < shape.size(); ++d) {
-      const bool is_number = !t.dims[d].empty() && std::isdigit(uint8_t(t.dims[d][0]));
-      fits = !is_number || t.dims[d] == std::to_string(shape[d]);
+      const int64_t wanted = declared_size(t.dims[d]);
+      fits = wanted < 0 || wanted == shape[d];
     }
     std::string wanted;
     for (const std::string& d : t.dims) wanted += (wanted.empty() ? "" : ", ") + d;
@@ -216,8 +216,10 @@ std::vector<Value> ModelCore::replay(const std::vector<Value>& in, Signature& s)
   std::vector<Value> out = s.outputs;
   size_t next = 0;
   for (Value& v : out) {
-    if (!v.level) v.tensor = results[next++];
-    else v.tensor = v.tensor.clone();
+    if (!v.level)
+      v.tensor = results[next++];
+    else
+      v.tensor = v.tensor.clone();
   }
   return out;
 }
@@ -256,7 +258,7 @@ Model::Model(const std::string& path, const ModelOptions& options, Loc where) {
   OuterCall call("onnx::Model", where);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
-  core_ = std::make_shared<ModelCore>(open_file(path), Folder{folder}, options.device);
+  core_ = Held<ModelCore>(new ModelCore(open_file(path), Folder{folder}, options.device));
 }
 
 const std::vector<PortInfo>& Model::inputs() const { return core_->inputs; }

@@ -13,13 +13,13 @@ using Captured = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 // Runs with equal keys: shapes, dtypes, and the values of inputs that shapes depend on.
 struct Signature {
   Trace trace;
-  std::vector<Value> keyed;      // the inputs whose values belong to the key
-  bool interprets = false;       // sizes depend on data, or values are no tensors
-  std::vector<Value> outputs;    // of the first run; tensors that are not known are results of jit
+  std::vector<Value> keyed;    // the inputs whose values belong to the key
+  bool interprets = false;     // sizes depend on data, or values are no tensors
+  std::vector<Value> outputs;  // of the first run; tensors that are not known are results of jit
   std::unique_ptr<Jit<Captured>> jit;
 };
 
-class ModelCore {
+class ModelCore : public Counted {
  public:
   ModelCore(File file, Folder folder, std::string device);
 

@@ -10,8 +10,7 @@ Tensor float_bits(const Tensor& x) {
   return x.dim() ? x.bitcast(DType::i32) : x.reshape({1}).bitcast(DType::i32).reshape({});
 }
 Tensor from_bits(const Tensor& bits) {
-  return bits.dim() ? bits.bitcast(DType::f32)
-                    : bits.reshape({1}).bitcast(DType::f32).reshape({});
+  return bits.dim() ? bits.bitcast(DType::f32) : bits.reshape({1}).bitcast(DType::f32).reshape({});
 }
 
 // The nearest value of the type, ties to even: a multiple of a step that follows from the exponent.

@@ -21,15 +21,15 @@ struct OpRow {
   int since;  // the first opset of this row; the next row of the name begins where it ends
   OpFunction run;
   std::string_view domain = "";
-  bool varies = false;      // other results from the same inputs: random numbers
-  bool has_graphs = false;  // its outputs may depend on more than its inputs
+  bool varies = false;       // other results from the same inputs: random numbers
+  bool has_graphs = false;   // its outputs may depend on more than its inputs
   bool keeps_exact = false;  // also takes and gives f64 where an input is exact
 };
 
 // What a dequantised tensor is, or what was computed from some: whole numbers and their scale, or
 // the value in f64. Kept beside the f32 value and computed only if used: products are then sums of
 // whole numbers, and what is quantised again is rounded once, as a quantised kernel rounds it.
-struct Exact {
+struct Exact : Counted {
   Value whole, scale;  // the scale is 1 element, or broadcasts along one axis
   Value wide;          // instead of these
 };

@@ -39,7 +39,8 @@ Outputs shrink(Call& c) {
   const Tensor x = c.x(0);
   const double lambd = c.f("lambd", 0.5), bias = c.f("bias", 0);
   const Tensor zero = x.zeros_like();
-  return {mote::where(x < -lambd, x + bias, mote::where(x > lambd, x - bias, zero)).cast(x.dtype())};
+  return {
+      mote::where(x < -lambd, x + bias, mote::where(x > lambd, x - bias, zero)).cast(x.dtype())};
 }
 
 // Before opset 7 one slope, or one per channel; since then broadcast from the last axis.
@@ -97,26 +98,26 @@ Outputs hardmax(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Relu", 1, unary<&Tensor::relu>, "", false, false, true},
-    {"Sigmoid", 1, unary<&Tensor::sigmoid>},
-    {"Softsign", 1, unary<&Tensor::softsign>},
-    {"Softplus", 1, [](Call& c) -> Outputs { return {c.x(0).logaddexp(c.x(0).zeros_like())}; }},
-    {"Mish", 18, unary<&Tensor::mish>},
-    {"Elu", 1, elu},
-    {"Celu", 12, celu},
-    {"Selu", 1, selu},
-    {"LeakyRelu", 1, leaky_relu, "", false, false, true},
-    {"ThresholdedRelu", 1, thresholded_relu},
-    {"HardSigmoid", 1, hard_sigmoid},
-    {"HardSwish", 14, hard_swish},
-    {"Shrink", 9, shrink},
-    {"PRelu", 1, prelu},
-    {"Gelu", 20, gelu},
-    {"Swish", 24, swish},
-    {"SwiGLU", 1, swiglu},
-    {"Softmax", 1, softmax},
-    {"LogSoftmax", 1, log_softmax},
-    {"Hardmax", 1, hardmax},
+    {"Relu",            1,        unary<&Tensor::relu>,                                                      "", false, false, true},
+    {"Sigmoid",            1,               unary<&Tensor::sigmoid>                                                                                   },
+    {"Softsign",         1,     unary<&Tensor::softsign>                                        },
+    {"Softplus",        1,       [](Call& c) -> Outputs { return {c.x(0).logaddexp(c.x(0).zeros_like())}; }                                                   },
+    {"Mish",        18,        unary<&Tensor::mish>},
+    {"Elu",            1,           elu                                                        },
+    {"Celu",             12,         celu                                                                    },
+    {"Selu",            1,      selu                                                                  },
+    {"LeakyRelu",            1,        leaky_relu,                                                                        "", false, false, true},
+    {"ThresholdedRelu",       1,   thresholded_relu                                                          },
+    {"HardSigmoid",            1,               hard_sigmoid                                                                                   },
+    {"HardSwish", 14,  hard_swish                                                        },
+    {"Shrink",     9, shrink                                               },
+    {"PRelu",       1,             prelu                                                                          },
+    {"Gelu",          20,             gelu                                                                               },
+    {"Swish",           24,            swish                                                                   },
+    {"SwiGLU",            1,         swiglu                                                                 },
+    {"Softmax",           1,       softmax                                                               },
+    {"LogSoftmax",          1,      log_softmax                                                                },
+    {"Hardmax",         1,      hardmax                                                                 },
 };
 
 }  // namespace

@@ -79,7 +79,7 @@ Outputs flex_attention(Call& c) {
   const Tensor k = repeat_heads(c.x(1), q.size(1));
   const double half = std::sqrt(c.f("scale", 1 / std::sqrt(static_cast<double>(q.size(3)))));
   const int precision = static_cast<int>(c.i("softmax_precision", 0));
-  const DType dtype = precision                  ? element_of(precision).held
+  const DType dtype = precision                 ? element_of(precision).held
                       : q.dtype() == DType::f64 ? DType::f64
                                                 : DType::f32;
   auto changed = [&](const char* graph, const Tensor& t) {
@@ -139,10 +139,10 @@ Outputs linear_attention(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Attention", 23, attention},
-    {"FlexAttention", 1, flex_attention, "ai.onnx.preview", false, true},
-    {"RotaryEmbedding", 23, rotary_embedding},
-    {"LinearAttention", 1, linear_attention},
+    {"Attention",     23,            attention         },
+    {"FlexAttention", 1,             flex_attention,     "ai.onnx.preview", false, true},
+    {"RotaryEmbedding",          23,                   rotary_embedding                                    },
+    {"LinearAttention",    1,linear_attention},
 };
 
 }  // namespace

@@ -61,9 +61,19 @@ Outputs cast(Call& c) {
   expect(to != nullptr, "the attribute to is missing");
   if (to->text.empty()) return cast_to(c, static_cast<int>(to->integer));
   constexpr std::pair<std::string_view, int> names[] = {
-      {"FLOAT", kFloat},   {"UINT8", kUint8},     {"INT8", kInt8},     {"UINT16", kUint16},
-      {"INT16", kInt16},   {"INT32", kInt32},     {"INT64", kInt64},   {"BOOL", kBool},
-      {"FLOAT16", kFloat16}, {"DOUBLE", kDouble}, {"UINT32", kUint32}, {"UINT64", kUint64}};
+      {"FLOAT",   kFloat  },
+      {"UINT8",   kUint8  },
+      {"INT8",    kInt8   },
+      {"UINT16",  kUint16 },
+      {"INT16",   kInt16  },
+      {"INT32",   kInt32  },
+      {"INT64",   kInt64  },
+      {"BOOL",    kBool   },
+      {"FLOAT16", kFloat16},
+      {"DOUBLE",  kDouble },
+      {"UINT32",  kUint32 },
+      {"UINT64",  kUint64 }
+  };
   for (const auto& [name, type] : names)
     if (to->text == name) return cast_to(c, type);
   fail_call("the type ", quoted(to->text), " is not supported");
@@ -75,7 +85,7 @@ Outputs cast_like(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Cast", 1, cast},
+    {"Cast",     1,  cast     },
     {"CastLike", 15, cast_like},
 };
 

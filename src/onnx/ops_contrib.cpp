@@ -10,9 +10,7 @@ namespace {
 
 Outputs gelu(Call& c) { return {c.x(0).gelu()}; }
 Outputs bias_gelu(Call& c) { return {(c.x(0) + c.x(1)).gelu()}; }
-Outputs fast_gelu(Call& c) {
-  return {(c.has(1) ? c.x(0) + c.x(1) : c.x(0)).gelu("tanh")};
-}
+Outputs fast_gelu(Call& c) { return {(c.has(1) ? c.x(0) + c.x(1) : c.x(0)).gelu("tanh")}; }
 Outputs quick_gelu(Call& c) {
   const Tensor x = c.x(0);
   return {x * (x * c.f("alpha", 1.702)).sigmoid()};
@@ -69,9 +67,9 @@ Outputs matmul_n_bits(Call& c) {
   Tensor zero = full({1, 1, 1}, int64_t{1} << (bits - 1), c.options(DType::i32));
   if (c.has(3)) {
     const Tensor z = c.x(3);
-    zero = is_float(z.dtype()) ? z.reshape({n, blocks, 1})
-                               : unpacked_bits(c, z.reshape({n, -1}), bits)
-                                     .narrow(1, 0, blocks).unsqueeze(2);
+    zero = is_float(z.dtype())
+               ? z.reshape({n, blocks, 1})
+               : unpacked_bits(c, z.reshape({n, -1}), bits).narrow(1, 0, blocks).unsqueeze(2);
   }
   const Tensor weight = (q.cast(scale.dtype()) - zero.cast(scale.dtype())) * scale;
   const Tensor rows = weight.reshape({n, blocks * block}).narrow(1, 0, k);
@@ -93,9 +91,7 @@ Tensor attended(Call& c, const Heads& h, const Tensor& bias) {
   return from_heads(masked_softmax(scores).matmul(v));
 }
 
-Tensor plus(const Tensor& a, const Tensor& b) {
-  return !a.defined() ? b : b.defined() ? a + b : a;
-}
+Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : b.defined() ? a + b : a; }
 
 // 1 where a key counts, as a bias with the operator's own number for what does not.
 Tensor padding_bias(Call& c, const Tensor& mask, DType dtype, int64_t queries, int64_t keys) {
@@ -187,15 +183,14 @@ Outputs group_query_attention(Call& c) {
   if (c.i("do_rotary", 0)) {
     const Tensor step = arange(length, c.options(DType::i64)).unsqueeze(0);
     const Tensor at = (before.reshape({-1, 1}) + step).maximum(0);
-    const Rotation r{at.embedding(c.x(7)), at.embedding(c.x(8)),
-                     c.i("rotary_interleaved", 0) != 0};
+    const Rotation r{at.embedding(c.x(7)), at.embedding(c.x(8)), c.i("rotary_interleaved", 0) != 0};
     auto turned = [&](const Tensor& t) { return rotated(t.transpose(1, 2), r).transpose(1, 2); };
     h.q = turned(h.q), h.k = turned(h.k);
   }
   h.k = appended(c.maybe(3), h.k, before, total), h.v = appended(c.maybe(4), h.v, before, total);
   const int64_t window = c.i("local_window_size", -1);
-  const Tensor bias = window_bias(before, length, h.k.size(2), window > 0 ? window - 1 : -1, 0,
-                                  q.dtype());
+  const Tensor bias =
+      window_bias(before, length, h.k.size(2), window > 0 ? window - 1 : -1, 0, q.dtype());
   return {attended(c, h, bias), h.k, h.v};
 }
 
@@ -217,18 +212,18 @@ Outputs rotary(Call& c) {
 
 constexpr const char* microsoft = "com.microsoft";
 constexpr OpRow rows[] = {
-    {"Gelu", 1, gelu, microsoft},
-    {"BiasGelu", 1, bias_gelu, microsoft},
-    {"FastGelu", 1, fast_gelu, microsoft},
-    {"QuickGelu", 1, quick_gelu, microsoft},
-    {"FusedConv", 1, fused_conv, microsoft},
-    {"FusedMatMul", 1, fused_matmul, microsoft},
-    {"TransposeMatMul", 1, fused_matmul, microsoft},
-    {"MatMulNBits", 1, matmul_n_bits, microsoft},
-    {"Attention", 1, packed_attention, microsoft},
-    {"MultiHeadAttention", 1, multi_head_attention, microsoft},
+    {"Gelu",                1, gelu,                  microsoft},
+    {"BiasGelu",            1, bias_gelu,             microsoft},
+    {"FastGelu",            1, fast_gelu,             microsoft},
+    {"QuickGelu",           1, quick_gelu,            microsoft},
+    {"FusedConv",           1, fused_conv,            microsoft},
+    {"FusedMatMul",         1, fused_matmul,          microsoft},
+    {"TransposeMatMul",     1, fused_matmul,          microsoft},
+    {"MatMulNBits",         1, matmul_n_bits,         microsoft},
+    {"Attention",           1, packed_attention,      microsoft},
+    {"MultiHeadAttention",  1, multi_head_attention,  microsoft},
     {"GroupQueryAttention", 1, group_query_attention, microsoft},
-    {"RotaryEmbedding", 1, rotary, microsoft},
+    {"RotaryEmbedding",     1, rotary,                microsoft},
 };
 
 }  // namespace

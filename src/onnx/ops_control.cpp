@@ -44,10 +44,7 @@ Value stacked(Call& c, const std::vector<Value>& rounds, int64_t axis, bool reve
 // Of a loop that did not run: what the body declares, with no rounds.
 Value no_rounds(Call& c, const Type& type) {
   std::vector<int64_t> shape = {0};
-  for (const std::string& d : type.dims) {
-    const bool is_number = !d.empty() && std::isdigit(static_cast<uint8_t>(d[0]));
-    shape.push_back(is_number ? std::stoll(d) : 0);
-  }
+  for (const std::string& d : type.dims) shape.push_back(std::max<int64_t>(declared_size(d), 0));
   const Element& e = element_of(type.element ? type.element : int{kFloat});
   return Value(zeros(shape, c.options(e.held)), e.type);
 }
@@ -136,8 +133,7 @@ Outputs scan_8(Call& c) {
     for (int64_t r = 0; r < rounds; ++r) {
       std::vector<Value> in = carried;
       for (size_t i = 0; i < inputs; ++i)
-        in.push_back(
-            c.x(1 + states + i).select(0, b).select(0, nth(back, i) ? rounds - 1 - r : r));
+        in.push_back(c.x(1 + states + i).select(0, b).select(0, nth(back, i) ? rounds - 1 - r : r));
       Outputs out = c.run(body, std::move(in));
       for (size_t k = 0; k < states; ++k) carried[k] = out[k];
       for (size_t k = 0; k < scanned.size(); ++k) scanned[k].push_back(out[states + k]);
@@ -152,8 +148,8 @@ Outputs scan_8(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"If", 1, if_op, "", false, true},
-    {"Loop", 1, loop, "", false, true},
+    {"If",   1, if_op,  "", false, true},
+    {"Loop", 1, loop,   "", false, true},
     {"Scan", 8, scan_8, "", false, true},
     {"Scan", 9, scan_9, "", false, true},
 };

@@ -154,8 +154,8 @@ Outputs deform_conv(Call& c) {
 Outputs causal_conv(Call& c) {
   const Tensor x = c.x(0), weight = c.x(1);
   const int64_t before = weight.size(2) - 1;
-  const Tensor past = c.has(3) ? c.x(3)
-                               : zeros({x.size(0), x.size(1), before}, c.options(x.dtype()));
+  const Tensor past =
+      c.has(3) ? c.x(3) : zeros({x.size(0), x.size(1), before}, c.options(x.dtype()));
   const Tensor all = cat({past, x}, 2);
   Tensor y = all.conv1d(weight, c.maybe(2), {.groups = x.size(1)});
   const std::string activation = c.s("activation", "none");
@@ -166,11 +166,11 @@ Outputs causal_conv(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Conv", 1, conv},
-    {"ConvTranspose", 1, conv_transpose},
-    {"Col2Im", 18, col2im},
-    {"DeformConv", 19, deform_conv},
-    {"CausalConvWithState", 1, causal_conv},
+    {"Conv",                1,  conv          },
+    {"ConvTranspose",       1,  conv_transpose},
+    {"Col2Im",              18, col2im        },
+    {"DeformConv",          19, deform_conv   },
+    {"CausalConvWithState", 1,  causal_conv   },
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Box {
 };
 
 Box box_at(const std::vector<double>& all, size_t i, bool centred) {
-  const double *b = &all[4 * i];
+  const double* b = &all[4 * i];
   if (centred) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
@@ -102,12 +102,12 @@ void add_region(Samples& out, const double* roi, int64_t image, const std::vecto
       Between b[2];
       for (size_t d = 0; d < 2; ++d) {
         const int64_t at = d ? cell % cells[1] : cell / cells[1];
-        const int64_t step = d ? own % std::max<int64_t>(grid[1], 1)
-                               : own / std::max<int64_t>(grid[1], 1);
-        b[d] = between(begin[d] + each[d] * (static_cast<double>(at) +
-                                             (static_cast<double>(step) + 0.5) /
-                                                 static_cast<double>(grid[d])),
-                       shape[d + 2]);
+        const int64_t step =
+            d ? own % std::max<int64_t>(grid[1], 1) : own / std::max<int64_t>(grid[1], 1);
+        b[d] = between(
+            begin[d] + each[d] * (static_cast<double>(at) +
+                                  (static_cast<double>(step) + 0.5) / static_cast<double>(grid[d])),
+            shape[d + 2]);
       }
       const double share = averages ? (s < count ? 1.0 / static_cast<double>(count) : 0) : 1;
       for (int corner = 0; corner < 4; ++corner) {
@@ -159,7 +159,7 @@ Outputs roi_align(Call& c) {
 
 constexpr OpRow rows[] = {
     {"NonMaxSuppression", 10, non_max_suppression},
-    {"RoiAlign", 10, roi_align},
+    {"RoiAlign",          10, roi_align          },
 };
 
 }  // namespace

@@ -56,9 +56,9 @@ double cubic(double a, double x) {
 // For each output the inputs that it is a weighted sum of: as many for each, cut to the border.
 struct Weights {
   size_t taps = 0;
-  std::vector<int64_t> place;   // (out, taps)
+  std::vector<int64_t> place;  // (out, taps)
   std::vector<double> weight;
-  std::vector<bool> outside;    // of the region
+  std::vector<bool> outside;  // of the region
 };
 
 Weights weights_of(const Axis& a, const Rules& r) {
@@ -217,7 +217,8 @@ Outputs upsample(Call& c) {
   set_scales(axes, iota(x.dim()), scales);
   const std::string mode = c.s("mode", "nearest");
   return {resize(c, x, axes,
-                 {.mode = mode == "bilinear" ? "linear" : mode, .transform = "asymmetric",
+                 {.mode = mode == "bilinear" ? "linear" : mode,
+                  .transform = "asymmetric",
                   .nearest = "floor"})};
 }
 
@@ -247,7 +248,9 @@ Outputs grid_sample(Call& c) {
     if (padding == "border") at = at.clamp(0, size - 1);
     if (padding == "reflection") at = reflected(at, lo, hi);
     if (mode == "nearest")
-      taps.push_back({{at, {}}});
+      taps.push_back({
+          {at, {}}
+      });
     else if (mode == "linear" || mode == "bilinear")
       taps.push_back(linear_taps(at));
     else
@@ -271,8 +274,8 @@ Outputs affine_grid(Call& c) {
     along[static_cast<size_t>(d)] = n;
     const Tensor i = arange(n, c.options(theta.dtype())).reshape(along);
     const auto count = static_cast<double>(n);
-    const Tensor at = c.i("align_corners", 0) ? i * (2 / std::max(count - 1, 1.0)) - 1
-                                              : (i * 2 + 1) / count - 1;
+    const Tensor at =
+        c.i("align_corners", 0) ? i * (2 / std::max(count - 1, 1.0)) - 1 : (i * 2 + 1) / count - 1;
     all.push_back(at.expand(spatial));
   }
   all.push_back(all[0].ones_like());
@@ -284,9 +287,9 @@ Outputs affine_grid(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Resize", 10, upsample},
-    {"Resize", 11, resize_11},
-    {"Upsample", 1, upsample},
+    {"Resize",     10, upsample   },
+    {"Resize",     11, resize_11  },
+    {"Upsample",   1,  upsample   },
     {"GridSample", 16, grid_sample},
     {"AffineGrid", 20, affine_grid},
 };

@@ -138,14 +138,14 @@ Outputs reverse_sequence(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Gather", 1, gather},
-    {"GatherElements", 11, gather_elements},
-    {"GatherND", 11, gather_nd},
-    {"Scatter", 9, scatter_elements},
+    {"Gather",          1,  gather          },
+    {"GatherElements",  11, gather_elements },
+    {"GatherND",        11, gather_nd       },
+    {"Scatter",         9,  scatter_elements},
     {"ScatterElements", 11, scatter_elements},
-    {"ScatterND", 11, scatter_nd},
-    {"TensorScatter", 24, tensor_scatter},
-    {"OneHot", 9, one_hot},
+    {"ScatterND",       11, scatter_nd      },
+    {"TensorScatter",   24, tensor_scatter  },
+    {"OneHot",          9,  one_hot         },
     {"ReverseSequence", 10, reverse_sequence},
 };
 

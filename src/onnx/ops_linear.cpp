@@ -6,18 +6,17 @@ namespace mote::onnx {
 namespace {
 
 Outputs matmul(Call& c) {
-  const Tensor exact = c.exact_product(
-      -1, -1, [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
+  const Tensor exact =
+      c.exact_product(-1, -1, [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
   return {exact.defined() ? exact_value(exact, DType::f32) : Value(c.x(0).matmul(c.x(1)))};
 }
 
 // Of dequantised matrices: the product of whole numbers.
 Outputs exact_gemm(Call& c) {
   const bool by_rows = c.i("transB", 0) != 0;
-  const Tensor product =
-      c.exact_product(by_rows ? 0 : 1, 1, [&](const Tensor& a, const Tensor& b) {
-        return (c.i("transA", 0) ? a.t() : a).matmul(by_rows ? b.t() : b);
-      });
+  const Tensor product = c.exact_product(by_rows ? 0 : 1, 1, [&](const Tensor& a, const Tensor& b) {
+    return (c.i("transA", 0) ? a.t() : a).matmul(by_rows ? b.t() : b);
+  });
   if (!product.defined()) return {};
   Tensor out = product * c.f("alpha", 1);
   if (c.has(2)) out = out + c.wide(2) * c.f("beta", 1);
@@ -56,7 +55,8 @@ Outputs det(Call& c) {
     // The row with the largest entry of the first column comes first.
     const Tensor pivot = m.select(2, 0).abs().argmax(1, true);  // (batch, 1)
     const Tensor place = arange(left, c.options(DType::i64)).unsqueeze(0);
-    const Tensor from = mote::where(place.eq(0), pivot, mote::where(place.eq(pivot), 0 * place, place));
+    const Tensor from =
+        mote::where(place.eq(0), pivot, mote::where(place.eq(pivot), 0 * place, place));
     m = m.gather(1, from.unsqueeze(2).expand(m.shape()));
     const Tensor head = m.select(1, 0).select(1, 0);
     out = mote::where(pivot.squeeze({1}).eq(0), out, -out) * head;
@@ -70,10 +70,10 @@ Outputs det(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"MatMul", 1, matmul},
-    {"Gemm", 1, gemm},
+    {"MatMul", 1,  matmul   },
+    {"Gemm",   1,  gemm     },
     {"Einsum", 12, einsum_op},
-    {"Det", 11, det},
+    {"Det",    11, det      },
 };
 
 }  // namespace

@@ -35,8 +35,8 @@ Outputs softmax_cross_entropy(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"NegativeLogLikelihoodLoss", 12, nll_loss},
-    {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
+    {"NegativeLogLikelihoodLoss", 12, nll_loss             },
+    {"SoftmaxCrossEntropyLoss",   12, softmax_cross_entropy},
 };
 
 }  // namespace

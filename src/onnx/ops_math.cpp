@@ -44,9 +44,8 @@ Outputs power(Call& c) {
 }
 Outputs modulo(Call& c) {
   const bool truncates = c.i("fmod", 0) != 0 || c.x(0).is_floating_point();
-  return two(c, [&](const Tensor& a, const Tensor& b) {
-    return truncates ? a.fmod(b) : a.remainder(b);
-  });
+  return two(
+      c, [&](const Tensor& a, const Tensor& b) { return truncates ? a.fmod(b) : a.remainder(b); });
 }
 template <auto Method>
 Outputs compare(Call& c) {
@@ -74,9 +73,7 @@ Outputs fold(Call& c, F f) {
 Outputs sum(Call& c) {
   return fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
 }
-Outputs mean(Call& c) {
-  return {sum(c)[0].tensor / static_cast<double>(c.count())};
-}
+Outputs mean(Call& c) { return {sum(c)[0].tensor / static_cast<double>(c.count())}; }
 Outputs maximum(Call& c) {
   return fold(c, [](const Tensor& a, const Tensor& b) { return a.maximum(b); });
 }
@@ -137,63 +134,63 @@ Outputs bit_cast(Call& c) {
   const Tensor x = c.x(0);
   if (to.held == DType::boolean) return {x.bitcast(DType::u8).ne(0)};
   if (from.held == DType::boolean) return {x.cast(DType::u8).bitcast(to.held)};
-  return {Value(x.dim() ? x.bitcast(to.held) : x.reshape({1}).bitcast(to.held).reshape({}),
-                to.type)};
+  return {
+      Value(x.dim() ? x.bitcast(to.held) : x.reshape({1}).bitcast(to.held).reshape({}), to.type)};
 }
 
 constexpr OpRow rows[] = {
-    {"Add", 1, add, "", false, false, true},
-    {"Sub", 1, sub, "", false, false, true},
-    {"Mul", 1, mul, "", false, false, true},
-    {"Div", 1, divide},
-    {"Pow", 1, power},
-    {"Mod", 10, modulo},
-    {"Sum", 1, sum},
-    {"Mean", 1, mean},
-    {"Max", 1, maximum},
-    {"Min", 1, minimum},
-    {"Clip", 1, clip, "", false, false, true},
-    {"And", 1, compare<&Tensor::logical_and>},
-    {"Or", 1, compare<&Tensor::logical_or>},
-    {"Xor", 1, compare<&Tensor::logical_xor>},
-    {"Not", 1, unary<&Tensor::logical_not>},
-    {"Equal", 1, equal},
-    {"Less", 1, compare<&Tensor::lt>},
-    {"LessOrEqual", 12, compare<&Tensor::le>},
-    {"Greater", 1, compare<&Tensor::gt>},
-    {"GreaterOrEqual", 12, compare<&Tensor::ge>},
-    {"BitwiseAnd", 18, compare<&Tensor::bitwise_and>},
-    {"BitwiseOr", 18, compare<&Tensor::bitwise_or>},
-    {"BitwiseXor", 18, compare<&Tensor::bitwise_xor>},
-    {"BitwiseNot", 18, unary<&Tensor::bitwise_not>},
-    {"BitShift", 11, shift},
-    {"BitCast", 1, bit_cast},
-    {"IsInf", 10, is_inf},
-    {"IsNaN", 9, unary<&Tensor::isnan>},
-    {"Where", 9, where},
-    {"Abs", 1, unary<&Tensor::abs>},
-    {"Neg", 1, unary<&Tensor::neg>},
-    {"Sign", 9, unary<&Tensor::sign>},
-    {"Ceil", 1, unary<&Tensor::ceil>},
-    {"Floor", 1, unary<&Tensor::floor>},
-    {"Round", 11, [](Call& c) -> Outputs { return {c.x(0).round()}; }},
-    {"Sqrt", 1, unary<&Tensor::sqrt>},
-    {"Exp", 1, unary<&Tensor::exp>},
-    {"Log", 1, unary<&Tensor::log>},
-    {"Reciprocal", 1, unary<&Tensor::reciprocal>},
-    {"Erf", 9, unary<&Tensor::erf>},
-    {"Sin", 7, unary<&Tensor::sin>},
-    {"Cos", 7, unary<&Tensor::cos>},
-    {"Tan", 7, unary<&Tensor::tan>},
-    {"Asin", 7, unary<&Tensor::asin>},
-    {"Acos", 7, unary<&Tensor::acos>},
-    {"Atan", 7, unary<&Tensor::atan>},
-    {"Sinh", 9, unary<&Tensor::sinh>},
-    {"Cosh", 9, unary<&Tensor::cosh>},
-    {"Tanh", 1, unary<&Tensor::tanh>},
-    {"Asinh", 9, unary<&Tensor::asinh>},
-    {"Acosh", 9, unary<&Tensor::acosh>},
-    {"Atanh", 9, unary<&Tensor::atanh>},
+    {"Add",            1,           add,                                                      "", false, false, true},
+    {"Sub",           1,                 sub,                                                                     "", false, false, true},
+    {"Mul",            1,            mul,                                                 "", false, false, true},
+    {"Div",           1,                 divide                                                                    },
+    {"Pow",            1,           power                                                    },
+    {"Mod",           10,                 modulo                                                                    },
+    {"Sum",            1,            sum                                             },
+    {"Mean",            1,           mean                                                   },
+    {"Max",            1,           maximum                                            },
+    {"Min",            1,           minimum                                                    },
+    {"Clip",           1,          clip,                                                    "", false, false, true},
+    {"And",            1,           compare<&Tensor::logical_and>                                                 },
+    {"Or",            1,           compare<&Tensor::logical_or>                                                 },
+    {"Xor",           1,           compare<&Tensor::logical_xor>                                                     },
+    {"Not",           1,                 unary<&Tensor::logical_not>                                                                    },
+    {"Equal",            1,           equal                           },
+    {"Less",             1,            compare<&Tensor::lt>                             },
+    {"LessOrEqual",            12,            compare<&Tensor::le>                            },
+    {"Greater",            1,            compare<&Tensor::gt>                        },
+    {"GreaterOrEqual",          12,         compare<&Tensor::ge>                                                 },
+    {"BitwiseAnd",           18,         compare<&Tensor::bitwise_and>                                 },
+    {"BitwiseOr",    18,  compare<&Tensor::bitwise_or>                          },
+    {"BitwiseXor",        18,       compare<&Tensor::bitwise_xor>                               },
+    {"BitwiseNot", 18, unary<&Tensor::bitwise_not>                            },
+    {"BitShift",     11,    shift                      },
+    {"BitCast",      1,            bit_cast                                      },
+    {"IsInf",     10,       is_inf                           },
+    {"IsNaN",     9,              unary<&Tensor::isnan>                                          },
+    {"Where",       9,            where                                                           },
+    {"Abs",        1,             unary<&Tensor::abs>                                                 },
+    {"Neg",          1,               unary<&Tensor::neg>                                                          },
+    {"Sign",          9,                unary<&Tensor::sign>                                     },
+    {"Ceil",          1,              unary<&Tensor::ceil>                                                     },
+    {"Floor",            1,               unary<&Tensor::floor>                                       },
+    {"Round",            11,             [](Call& c) -> Outputs { return {c.x(0).round()}; }                                   },
+    {"Sqrt",           1,            unary<&Tensor::sqrt>                                },
+    {"Exp",           1,            unary<&Tensor::exp>                                  },
+    {"Log",          1,         unary<&Tensor::log>                             },
+    {"Reciprocal",          1,        unary<&Tensor::reciprocal>},
+    {"Erf",           9,           unary<&Tensor::erf>                                   },
+    {"Sin",            7,            unary<&Tensor::sin>                                     },
+    {"Cos",            7,             unary<&Tensor::cos>                                         },
+    {"Tan",     7,      unary<&Tensor::tan>                            },
+    {"Asin",            7,            unary<&Tensor::asin>                                      },
+    {"Acos",            7,           unary<&Tensor::acos>                                    },
+    {"Atan",            7,           unary<&Tensor::atan>                                   },
+    {"Sinh",            9,                  unary<&Tensor::sinh>                                                 },
+    {"Cosh",           9,          unary<&Tensor::cosh>                                  },
+    {"Tanh",           1,          unary<&Tensor::tanh>                                   },
+    {"Asinh",           9,          unary<&Tensor::asinh>                                   },
+    {"Acosh",           9,          unary<&Tensor::acosh>                            },
+    {"Atanh",           9,           unary<&Tensor::atanh>                                     },
 };
 
 }  // namespace

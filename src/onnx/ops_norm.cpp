@@ -17,9 +17,7 @@ Outputs batch_normalization(Call& c) {
   Tensor mean = c.x(3), variance = c.x(4);
   const int64_t rank = x.dim();
   const bool by_channel = c.i("spatial", 1) != 0;
-  auto spread = [&](const Tensor& p) {
-    return by_channel ? per_channel(p, rank) : p.unsqueeze(0);
-  };
+  auto spread = [&](const Tensor& p) { return by_channel ? per_channel(p, rank) : p.unsqueeze(0); };
   Outputs out(1);
   if (c.opset() >= 14 && c.i("training_mode", 0)) {
     std::vector<int64_t> axes = iota(rank);
@@ -80,7 +78,8 @@ Outputs group_normalization(Call& c) {
   Tensor y = centred / (centred.square().mean({2}, true) + c.f("epsilon", 1e-5)).sqrt();
   y = y.cast(x.dtype());
   if (c.opset() < 21)
-    return {(y * c.x(1).reshape({1, groups, 1}) + c.x(2).reshape({1, groups, 1})).reshape(x.shape())};
+    return {
+        (y * c.x(1).reshape({1, groups, 1}) + c.x(2).reshape({1, groups, 1})).reshape(x.shape())};
   y = y.reshape({n, channels, -1}) * c.x(1).reshape({1, channels, 1});
   return {(y + c.x(2).reshape({1, channels, 1})).reshape(x.shape())};
 }
@@ -98,8 +97,8 @@ Outputs lrn(Call& c) {
 Outputs lp_normalization(Call& c) {
   const Tensor x = c.x(0);
   const int64_t axis = axis_of(c.i("axis", -1), x.dim());
-  const Tensor size = c.i("p", 2) == 1 ? x.abs().sum({axis}, true)
-                                       : x.square().sum({axis}, true).sqrt();
+  const Tensor size =
+      c.i("p", 2) == 1 ? x.abs().sum({axis}, true) : x.square().sum({axis}, true).sqrt();
   return {mote::where(size.eq(0), x.zeros_like(), x / size)};
 }
 
@@ -137,12 +136,13 @@ Outputs embed_layer_norm(Call& c) {
                         : c.x(3).narrow(0, 0, length).unsqueeze(0));
   if (c.has(1) && c.has(4)) sum = sum + c.x(1).cast(DType::i64).embedding(c.x(4));
   const Tensor y = row_norm(sum, c.f("epsilon", 1e-12), false) * c.x(5) + c.x(6);
-  const Tensor count = c.has(7) ? c.x(7).sum({1}).cast(DType::i32)
-                                : zeros({ids.size(0)}, c.options(DType::i32));
+  const Tensor count =
+      c.has(7) ? c.x(7).sum({1}).cast(DType::i32) : zeros({ids.size(0)}, c.options(DType::i32));
   return {y, count, sum};
 }
 
 constexpr const char* microsoft = "com.microsoft";
+// clang-format off
 constexpr OpRow rows[] = {
     {"BatchNormalization", 1, batch_normalization},
     {"InstanceNormalization", 1, instance_normalization},
@@ -158,6 +158,7 @@ constexpr OpRow rows[] = {
     {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm, microsoft},
     {"EmbedLayerNormalization", 1, embed_layer_norm, microsoft},
 };
+// clang-format on
 
 }  // namespace
 

@@ -64,7 +64,8 @@ Outputs max_pool(Call& c) {
 Outputs average_pool(Call& c) {
   const Tensor x = c.x(0);
   const Windows w = windows_of(c, x.shape(), c.is("kernel_shape"));
-  const Tensor sum = unfolded(padded(x, w.before, plus(w.after, w.extra), 0), w).sum(kernel_axes(w));
+  const Tensor sum =
+      unfolded(padded(x, w.before, plus(w.after, w.extra), 0), w).sum(kernel_axes(w));
   // What a window is divided by: its elements that are in the input, or in its padding as well.
   std::vector<int64_t> shape = x.shape();
   shape[0] = shape[1] = 1;
@@ -85,7 +86,10 @@ Outputs lp_pool(Call& c) {
   const Windows w = windows_of(c, x.shape(), c.is("kernel_shape"));
   const Tensor all = unfolded(padded(x, w.before, plus(w.after, w.extra), 0), w);
   const Attribute* p = c.attribute("p");  // a float in opset 1
-  return {power_mean(all, !p ? 2 : p->kind == 1 ? p->real : static_cast<double>(p->integer),
+  return {power_mean(all,
+                     !p             ? 2
+                     : p->kind == 1 ? p->real
+                                    : static_cast<double>(p->integer),
                      kernel_axes(w), false)};
 }
 
@@ -142,11 +146,11 @@ Outputs max_roi_pool(Call& c) {
         const auto edge = [&](double at) {
           return std::clamp(static_cast<int64_t>(at) + from[d], int64_t{0}, size);
         };
-        const int64_t begin = edge(std::floor(double(i) * each)), end = edge(std::ceil(double(i + 1) * each));
+        const int64_t begin = edge(std::floor(double(i) * each)),
+                      end = edge(std::ceil(double(i + 1) * each));
         part = part.narrow(static_cast<int64_t>(d) + 1, begin, std::max<int64_t>(end - begin, 0));
       }
-      out.push_back(part.numel() ? part.amax({1, 2})
-                                 : zeros({x.size(1)}, c.options(x.dtype())));
+      out.push_back(part.numel() ? part.amax({1, 2}) : zeros({x.size(1)}, c.options(x.dtype())));
     }
   }
   const auto count = static_cast<int64_t>(rois.size() / 5);
@@ -155,14 +159,14 @@ Outputs max_roi_pool(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"MaxPool", 1, max_pool, "", false, false, true},
-    {"AveragePool", 1, average_pool, "", false, false, true},
-    {"LpPool", 1, lp_pool},
-    {"GlobalAveragePool", 1, global_average, "", false, false, true},
-    {"GlobalMaxPool", 1, global_max},
+    {"MaxPool",           1,              max_pool,                             "", false, false, true},
+    {"AveragePool",              1,                       average_pool,                                                       "", false, false, true},
+    {"LpPool",       1,       lp_pool        },
+    {"GlobalAveragePool",              1,                       global_average,                                                       "", false, false, true},
+    {"GlobalMaxPool",            1,                   global_max                                         },
     {"GlobalLpPool", 1, global_lp},
-    {"MaxUnpool", 9, max_unpool},
-    {"MaxRoiPool", 1, max_roi_pool},
+    {"MaxUnpool",              9,                       max_unpool                                                      },
+    {"MaxRoiPool",     1,       max_roi_pool              },
 };
 
 }  // namespace

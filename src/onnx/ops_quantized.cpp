@@ -61,7 +61,7 @@ Outputs dequantize(Call& c) {
   const Tensor wide_scale = spread(c, scale, q);
   Value out((x.cast(DType::f32) * wide_scale.cast(DType::f32)).cast(to.held), to.type);
   if (is_int(q.dtype()) && to.type == kFloat && !c.i("block_size", 0)) {
-    out.exact = std::make_shared<Exact>();
+    out.exact = Held<Exact>(new Exact);
     out.exact->whole = Value(is_wide ? x.cast(DType::f64) : x.cast(DType::f32));
     out.exact->scale = Value(wide_scale.cast(DType::f64));
   }
@@ -90,9 +90,7 @@ Tensor centred(Call& c, size_t at, size_t zero, int64_t axis) {
   return x - z.reshape(shape);
 }
 
-Outputs matmul_integer(Call& c) {
-  return {centred(c, 0, 2, -2).matmul(centred(c, 1, 3, -1))};
-}
+Outputs matmul_integer(Call& c) { return {centred(c, 0, 2, -2).matmul(centred(c, 1, 3, -1))}; }
 
 Outputs conv_integer(Call& c) {
   return {convolve(c, centred(c, 0, 2, 0), centred(c, 1, 3, 0), {})};
@@ -176,6 +174,7 @@ Outputs dynamic_quantize_matmul(Call& c) {
 }
 
 constexpr const char* microsoft = "com.microsoft";
+// clang-format off
 constexpr OpRow rows[] = {
     {"QuantizeLinear", 10, quantize},
     {"DequantizeLinear", 10, dequantize},
@@ -194,6 +193,7 @@ constexpr OpRow rows[] = {
     {"MatMulIntegerToFloat", 1, matmul_integer_to_float, microsoft},
     {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, microsoft},
 };
+// clang-format on
 
 }  // namespace
 

@@ -44,13 +44,13 @@ Outputs dropout(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"RandomNormal", 1, random_normal, "", true},
-    {"RandomUniform", 1, random_uniform, "", true},
-    {"RandomNormalLike", 1, random_normal_like, "", true},
-    {"RandomUniformLike", 1, random_uniform_like, "", true},
-    {"Bernoulli", 15, bernoulli, "", true},
-    {"Multinomial", 7, multinomial, "", true},
-    {"Dropout", 1, dropout, "", true},
+    {"RandomNormal",      1,  random_normal,       "", true},
+    {"RandomUniform",     1,  random_uniform,      "", true},
+    {"RandomNormalLike",  1,  random_normal_like,  "", true},
+    {"RandomUniformLike", 1,  random_uniform_like, "", true},
+    {"Bernoulli",         15, bernoulli,           "", true},
+    {"Multinomial",       7,  multinomial,         "", true},
+    {"Dropout",           1,  dropout,             "", true},
 };
 
 }  // namespace

@@ -16,19 +16,19 @@ struct ActivationRow {
 };
 
 constexpr ActivationRow activations[] = {
-    {"relu", 0, 0, [](const Tensor& x, double, double) { return x.relu(); }},
-    {"tanh", 0, 0, [](const Tensor& x, double, double) { return x.tanh(); }},
-    {"sigmoid", 0, 0, [](const Tensor& x, double, double) { return x.sigmoid(); }},
-    {"affine", 1, 0, [](const Tensor& x, double a, double b) { return x * a + b; }},
-    {"leakyrelu", 0.01, 0, [](const Tensor& x, double a, double) { return x.leaky_relu(a); }},
-    {"thresholdedrelu", 1, 0,
-     [](const Tensor& x, double a, double) { return x.masked_fill(x < a, 0); }},
-    {"scaledtanh", 1, 1, [](const Tensor& x, double a, double b) { return (x * b).tanh() * a; }},
-    {"hardsigmoid", 0.2, 0.5,
-     [](const Tensor& x, double a, double b) { return (x * a + b).clamp(0, 1); }},
-    {"elu", 1, 0, [](const Tensor& x, double a, double) { return x.elu(a); }},
-    {"softsign", 0, 0, [](const Tensor& x, double, double) { return x.softsign(); }},
-    {"softplus", 0, 0, [](const Tensor& x, double, double) { return x.softplus(); }},
+    {"relu",            0,    0,   [](const Tensor& x, double,   double) { return x.relu(); }                 },
+    {"tanh",            0,    0,   [](const Tensor& x, double,   double) { return x.tanh(); }                 },
+    {"sigmoid",         0,    0,   [](const Tensor& x, double,   double) { return x.sigmoid(); }              },
+    {"affine",          1,    0,   [](const Tensor& x, double a, double b) { return x * a + b; }              },
+    {"leakyrelu",       0.01, 0,   [](const Tensor& x, double a, double) { return x.leaky_relu(a); }          },
+    {"thresholdedrelu", 1,    0,
+     [](const Tensor& x,                               double a, double) { return x.masked_fill(x < a, 0); }  },
+    {"scaledtanh",      1,    1,   [](const Tensor& x, double a, double b) { return (x * b).tanh() * a; }     },
+    {"hardsigmoid",     0.2,  0.5,
+     [](const Tensor& x,                               double a, double b) { return (x * a + b).clamp(0, 1); }},
+    {"elu",             1,    0,   [](const Tensor& x, double a, double) { return x.elu(a); }                 },
+    {"softsign",        0,    0,   [](const Tensor& x, double,   double) { return x.softsign(); }             },
+    {"softplus",        0,    0,   [](const Tensor& x, double,   double) { return x.softplus(); }             },
 };
 
 // The activations of all directions, one after another.
@@ -39,7 +39,8 @@ std::vector<Activation> activations_of(Call& c, std::vector<std::string> names) 
   std::vector<Activation> out;
   for (size_t i = 0; i < names.size(); ++i) {
     std::string lower;
-    for (const char ch : names[i]) lower += static_cast<char>(std::tolower(uint8_t(ch)));
+    for (const char ch : names[i])
+      lower += static_cast<char>(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
     const ActivationRow* found = nullptr;
     for (const ActivationRow& row : activations)
       if (row.name == lower) found = &row;
@@ -83,8 +84,7 @@ State lstm_step(const Cell& cell, const Tensor& x, const State& s) {
                                    : c.zeros_like();
   };
   const Tensor in = cell.f[0](gate(cell, all, 0) + peep(0, s.c));
-  const Tensor forget =
-      cell.couples ? 1 - in : cell.f[0](gate(cell, all, 2) + peep(2, s.c));
+  const Tensor forget = cell.couples ? 1 - in : cell.f[0](gate(cell, all, 2) + peep(2, s.c));
   const Tensor c = forget * s.c + in * cell.f[1](gate(cell, all, 3));
   const Tensor out = cell.f[0](gate(cell, all, 1) + peep(1, c));
   return {out * cell.f[2](c), c};
@@ -93,8 +93,8 @@ State lstm_step(const Cell& cell, const Tensor& x, const State& s) {
 State gru_step(const Cell& cell, const Tensor& x, const State& s) {
   const int64_t n = cell.hidden;
   const Tensor r_gates = cell.r.narrow(0, 0, 2 * n), r_new = cell.r.narrow(0, 2 * n, n);
-  const Tensor gates = cell.f[0](x.narrow(-1, 0, 2 * n) + s.h.matmul(r_gates.t()) +
-                                 cell.bias_r.narrow(0, 0, 2 * n));
+  const Tensor gates =
+      cell.f[0](x.narrow(-1, 0, 2 * n) + s.h.matmul(r_gates.t()) + cell.bias_r.narrow(0, 0, 2 * n));
   const Tensor update = gate(cell, gates, 0), reset = gate(cell, gates, 1);
   const Tensor bias = gate(cell, cell.bias_r, 2);
   const Tensor recurrent = cell.linear_before_reset ? reset * (s.h.matmul(r_new.t()) + bias)
@@ -195,14 +195,20 @@ Outputs recurrent(Call& c, const Kind& kind) {
 }
 
 Outputs rnn(Call& c) { return recurrent(c, {rnn_step, 1, 0, 5, 0, {"Tanh"}}); }
-Outputs gru(Call& c) { return recurrent(c, {gru_step, 3, 0, 5, 0, {"Sigmoid", "Tanh"}}); }
+Outputs gru(Call& c) {
+  return recurrent(c, {
+                          gru_step, 3, 0, 5, 0, {"Sigmoid", "Tanh"}
+  });
+}
 Outputs lstm(Call& c) {
-  return recurrent(c, {lstm_step, 4, 7, 5, 6, {"Sigmoid", "Tanh", "Tanh"}});
+  return recurrent(c, {
+                          lstm_step, 4, 7, 5, 6, {"Sigmoid", "Tanh", "Tanh"}
+  });
 }
 
 constexpr OpRow rows[] = {
-    {"RNN", 1, rnn},
-    {"GRU", 1, gru},
+    {"RNN",  1, rnn },
+    {"GRU",  1, gru },
     {"LSTM", 1, lstm},
 };
 

@@ -160,22 +160,22 @@ Outputs mean_variance(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"ReduceSum", 1, reduce_sum},
-    {"ReduceL1", 1, reduce_l1},
-    {"ReduceL2", 1, reduce_l2},
-    {"ReduceSumSquare", 1, reduce_sum_square},
-    {"ReduceLogSum", 1, reduce_log_sum},
-    {"ReduceLogSumExp", 1, reduce_log_sum_exp},
-    {"ReduceMean", 1, reduce_mean},
-    {"ReduceProd", 1, reduce_prod},
-    {"ReduceMax", 1, reduce_max},
-    {"ReduceMin", 1, reduce_min},
-    {"ArgMax", 1, arg_max},
-    {"ArgMin", 1, arg_min},
-    {"CumSum", 11, cum_sum},
-    {"CumProd", 1, cum_prod},
-    {"TopK", 1, top_k},
-    {"MeanVarianceNormalization", 9, mean_variance},
+    {"ReduceSum",                 1,  reduce_sum        },
+    {"ReduceL1",                  1,  reduce_l1         },
+    {"ReduceL2",                  1,  reduce_l2         },
+    {"ReduceSumSquare",           1,  reduce_sum_square },
+    {"ReduceLogSum",              1,  reduce_log_sum    },
+    {"ReduceLogSumExp",           1,  reduce_log_sum_exp},
+    {"ReduceMean",                1,  reduce_mean       },
+    {"ReduceProd",                1,  reduce_prod       },
+    {"ReduceMax",                 1,  reduce_max        },
+    {"ReduceMin",                 1,  reduce_min        },
+    {"ArgMax",                    1,  arg_max           },
+    {"ArgMin",                    1,  arg_min           },
+    {"CumSum",                    11, cum_sum           },
+    {"CumProd",                   1,  cum_prod          },
+    {"TopK",                      1,  top_k             },
+    {"MeanVarianceNormalization", 9,  mean_variance     },
 };
 
 }  // namespace

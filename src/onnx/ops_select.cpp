@@ -71,9 +71,9 @@ Outputs unique(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"NonZero", 9, non_zero},
-    {"Compress", 9, compress},
-    {"Unique", 11, unique},
+    {"NonZero",  9,  non_zero},
+    {"Compress", 9,  compress},
+    {"Unique",   11, unique  },
 };
 
 }  // namespace

@@ -31,9 +31,7 @@ Outputs construct(Call& c) {
   return {sequence(std::move(all))};
 }
 
-Outputs empty_sequence(Call& c) {
-  return {sequence({}, static_cast<int>(c.i("dtype", kFloat)))};
-}
+Outputs empty_sequence(Call& c) { return {sequence({}, static_cast<int>(c.i("dtype", kFloat)))}; }
 
 Outputs at(Call& c) { return {items(c)[position(c, 1, items(c).size(), false)]}; }
 
@@ -52,9 +50,7 @@ Outputs erase(Call& c) {
   return {sequence(std::move(all))};
 }
 
-Outputs length(Call& c) {
-  return {c.known({static_cast<int64_t>(items(c).size())}, Sizes())};
-}
+Outputs length(Call& c) { return {c.known({static_cast<int64_t>(items(c).size())}, Sizes())}; }
 
 Outputs concat(Call& c) {
   std::vector<Tensor> all;
@@ -111,18 +107,18 @@ Outputs has_element(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"SequenceConstruct", 11, construct},
-    {"SequenceEmpty", 11, empty_sequence},
-    {"SequenceAt", 11, at},
-    {"SequenceInsert", 11, insert},
-    {"SequenceErase", 11, erase},
-    {"SequenceLength", 11, length},
-    {"ConcatFromSequence", 11, concat},
-    {"SplitToSequence", 11, split},
-    {"SequenceMap", 17, map, "", false, true},
-    {"Optional", 15, optional},
-    {"OptionalGetElement", 15, optional},
-    {"OptionalHasElement", 15, has_element},
+    {"SequenceConstruct",  11,    construct      },
+    {"SequenceEmpty",      11,    empty_sequence },
+    {"SequenceAt",         11,    at             },
+    {"SequenceInsert",     11,    insert         },
+    {"SequenceErase",      11,    erase          },
+    {"SequenceLength",     11,    length         },
+    {"ConcatFromSequence", 11,    concat         },
+    {"SplitToSequence",    11,    split          },
+    {"SequenceMap",        17,    map,             "", false, true},
+    {"Optional",               15,                optional                              },
+    {"OptionalGetElement",    15,optional},
+    {"OptionalHasElement",               15,                           has_element                                                                       },
 };
 
 }  // namespace

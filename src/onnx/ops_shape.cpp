@@ -126,16 +126,16 @@ Outputs slice(Call& c) {
   std::vector<int64_t> axes = c.ints(3, "axes"), steps = c.has(4) ? c.ints(4) : axes;
   if (axes.empty()) axes = iota(static_cast<int64_t>(starts.size()));
   if (!c.has(4)) steps.assign(starts.size(), 1);
-  expect(starts.size() == ends.size() && starts.size() == axes.size() &&
-             starts.size() == steps.size(),
-         "starts, ends, axes and steps have different lengths");
+  expect(
+      starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
+      "starts, ends, axes and steps have different lengths");
   std::vector<Slice> slices(static_cast<size_t>(x.dim()));
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t a = axis_of(axes[i], x.dim()), size = x.size(a);
     auto near = [&](int64_t at) { return std::clamp(at, -size - 1, size); };
     expect(steps[i] != 0, "a step is 0");
-    slices[static_cast<size_t>(a)] = Slice(near(starts[i]), near(ends[i]),
-                                           std::clamp(steps[i], -size - 1, size + 1));
+    slices[static_cast<size_t>(a)] =
+        Slice(near(starts[i]), near(ends[i]), std::clamp(steps[i], -size - 1, size + 1));
   }
   std::vector<Index> index;
   for (const Slice& s : slices) index.push_back(s);
@@ -183,8 +183,8 @@ Tensor pad_by_index(Call& c, Tensor x, int64_t axis, int64_t before, int64_t aft
 Outputs pad(Call& c) {
   Tensor x = c.x(0);
   const std::string mode = c.s("mode", "constant");
-  expect(mode == "constant" || mode == "edge" || mode == "reflect" || mode == "wrap",
-         "the mode ", quoted(mode), " is not known");
+  expect(mode == "constant" || mode == "edge" || mode == "reflect" || mode == "wrap", "the mode ",
+         quoted(mode), " is not known");
   const std::vector<int64_t> pads =
       c.has(1) ? c.ints(1) : c.is(c.has("pads") ? "pads" : "paddings");
   std::vector<int64_t> axes = c.has(3) ? c.ints(3) : iota(x.dim());
@@ -193,7 +193,8 @@ Outputs pad(Call& c) {
   std::vector<int64_t> amounts(2 * static_cast<size_t>(x.dim()));  // from the last axis on
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t a = axis_of(axes[i], x.dim()), before = pads[i], after = pads[i + axes.size()];
-    const int64_t cut_front = std::max<int64_t>(-before, 0), cut_back = std::max<int64_t>(-after, 0);
+    const int64_t cut_front = std::max<int64_t>(-before, 0),
+                  cut_back = std::max<int64_t>(-after, 0);
     if (cut_front || cut_back) {
       expect(cut_front + cut_back <= x.size(a), "negative pads cut more than there is");
       x = x.narrow(a, cut_front, x.size(a) - cut_front - cut_back);
@@ -283,15 +284,18 @@ Outputs depth_to_space(Call& c) {
   const int64_t b = c.i("blocksize", 1), n = x.size(0), ch = x.size(1) / (b * b), h = x.size(2),
                 w = x.size(3);
   if (c.s("mode", "DCR") == "CRD")
-    return {x.reshape({n, ch, b, b, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape({n, ch, h * b, w * b})};
-  return {x.reshape({n, b, b, ch, h, w}).permute({0, 3, 4, 1, 5, 2}).reshape({n, ch, h * b, w * b})};
+    return {
+        x.reshape({n, ch, b, b, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape({n, ch, h * b, w * b})};
+  return {
+      x.reshape({n, b, b, ch, h, w}).permute({0, 3, 4, 1, 5, 2}).reshape({n, ch, h * b, w * b})};
 }
 
 Outputs space_to_depth(Call& c) {
   const Tensor x = c.x(0);
   const int64_t b = c.i("blocksize", 1), n = x.size(0), ch = x.size(1), h = x.size(2) / b,
                 w = x.size(3) / b;
-  return {x.reshape({n, ch, h, b, w, b}).permute({0, 3, 5, 1, 2, 4}).reshape({n, ch * b * b, h, w})};
+  return {
+      x.reshape({n, ch, h, b, w, b}).permute({0, 3, 5, 1, 2, 4}).reshape({n, ch * b * b, h, w})};
 }
 
 Outputs center_crop_pad(Call& c) {
@@ -311,27 +315,27 @@ Outputs center_crop_pad(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Shape", 1, shape},
-    {"Size", 1, size},
-    {"Identity", 1, identity},
-    {"Reshape", 1, reshape, "", false, false, true},
-    {"Flatten", 1, flatten, "", false, false, true},
-    {"Squeeze", 1, squeeze, "", false, false, true},
-    {"Unsqueeze", 1, unsqueeze, "", false, false, true},
-    {"Transpose", 1, transpose, "", false, false, true},
-    {"Concat", 1, concat, "", false, false, true},
-    {"Split", 1, split},
-    {"Slice", 1, slice},
-    {"Expand", 8, expand},
-    {"Tile", 1, tile},
-    {"Pad", 1, pad},
-    {"Constant", 1, constant},
-    {"ConstantOfShape", 9, constant_of_shape},
-    {"Range", 11, range},
-    {"EyeLike", 9, eye_like},
-    {"Trilu", 14, trilu},
-    {"DepthToSpace", 1, depth_to_space},
-    {"SpaceToDepth", 1, space_to_depth},
+    {"Shape",           1,           shape                          },
+    {"Size",            1,           size                           },
+    {"Identity",        1,           identity                       },
+    {"Reshape",         1,           reshape,                         "", false, false, true},
+    {"Flatten",            1,                  flatten,                                             "", false, false, true},
+    {"Squeeze",         1,        squeeze,               "", false, false, true},
+    {"Unsqueeze",            1,                  unsqueeze,                                             "", false, false, true},
+    {"Transpose",         1,           transpose,                            "", false, false, true},
+    {"Concat",            1,                  concat,                                             "", false, false, true},
+    {"Split",       1,      split          },
+    {"Slice",            1,                  slice                                            },
+    {"Expand",       8,         expand                    },
+    {"Tile",            1,                  tile                                            },
+    {"Pad",          1,         pad                },
+    {"Constant",            1,                  constant                                            },
+    {"ConstantOfShape",           9,               constant_of_shape                                   },
+    {"Range",           11,          range                  },
+    {"EyeLike",          9,              eye_like                              },
+    {"Trilu",            14,           trilu                    },
+    {"DepthToSpace",             1,              depth_to_space                                 },
+    {"SpaceToDepth",        1,       space_to_depth            },
     {"CenterCropPad", 18, center_crop_pad},
 };
 

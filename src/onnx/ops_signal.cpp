@@ -25,7 +25,8 @@ Waves waves(Call& c, int64_t length, int64_t rows, int64_t columns, DType dtype)
       cos.push_back(std::cos(2 * std::numbers::pi * turn));
       sin.push_back(std::sin(2 * std::numbers::pi * turn));
     }
-  return {c.constant(cos, {rows, columns}).cast(dtype), c.constant(sin, {rows, columns}).cast(dtype)};
+  return {c.constant(cos, {rows, columns}).cast(dtype),
+          c.constant(sin, {rows, columns}).cast(dtype)};
 }
 
 // Along the last axis; forward or (sign -1) backward, without a factor.
@@ -82,9 +83,7 @@ Outputs stft(Call& c) {
   const Tensor x = c.x(0);
   const int64_t step = c.integer(1);
   const Tensor window = c.maybe(2);
-  const int64_t length = c.has(3)           ? c.integer(3)
-                         : window.defined() ? window.size(0)
-                                            : x.size(1);
+  const int64_t length = c.has(3) ? c.integer(3) : window.defined() ? window.size(0) : x.size(1);
   expect(step > 0 && length > 0 && length <= x.size(1), "frames of ", length, " every ", step,
          " do not fit the signal");
   const bool is_complex = x.dim() == 3 && x.size(2) == 2;
@@ -143,11 +142,11 @@ Outputs mel_weights(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"DFT", 17, dft},
-    {"STFT", 17, stft},
-    {"HannWindow", 17, hann},
-    {"HammingWindow", 17, hamming},
-    {"BlackmanWindow", 17, blackman},
+    {"DFT",             17, dft        },
+    {"STFT",            17, stft       },
+    {"HannWindow",      17, hann       },
+    {"HammingWindow",   17, hamming    },
+    {"BlackmanWindow",  17, blackman   },
     {"MelWeightMatrix", 17, mel_weights},
 };
 

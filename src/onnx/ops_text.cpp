@@ -42,8 +42,8 @@ Outputs tf_idf(Call& c) {
   const std::vector<int64_t> columns = c.is("ngram_indexes");
   const std::vector<double> weights = c.fs("weights");
   const Gram words = words_of(c);
-  std::vector<int64_t> shape = c.value(0).kind == Value::Strings ? c.value(0).shape
-                                                                 : c.value(0).tensor.shape();
+  std::vector<int64_t> shape =
+      c.value(0).kind == Value::Strings ? c.value(0).shape : c.value(0).tensor.shape();
   expect(shape.size() <= 2 && !columns.empty(), "the input must have at most 2 axes");
   const int64_t length = shape.empty() ? 1 : shape.back();
   const int64_t rows = shape.size() == 2 ? shape[0] : 1;
@@ -93,7 +93,8 @@ Outputs concat(Call& c) {
   const Value &a = strings_at(c, 0), &b = strings_at(c, 1);
   const Broadcast both(a.shape, b.shape);
   std::vector<std::string> out;
-  for (size_t i = 0; i < both.a.size(); ++i) out.push_back(a.strings[both.a[i]] + b.strings[both.b[i]]);
+  for (size_t i = 0; i < both.a.size(); ++i)
+    out.push_back(a.strings[both.a[i]] + b.strings[both.b[i]]);
   return {strings(std::move(out), both.shape)};
 }
 
@@ -133,14 +134,13 @@ Outputs split(Call& c) {
   std::vector<int64_t> shape = v.shape;
   shape.push_back(static_cast<int64_t>(widest));
   c.depends_on_data();
-  return {strings(std::move(flat), shape),
-          from_data(counts, v.shape, {.device = c.device()})};
+  return {strings(std::move(flat), shape), from_data(counts, v.shape, {.device = c.device()})};
 }
 
 constexpr OpRow rows[] = {
-    {"StringConcat", 20, concat},
-    {"StringSplit", 20, split},
-    {"TfIdfVectorizer", 9, tf_idf},
+    {"StringConcat",    20, concat},
+    {"StringSplit",     20, split },
+    {"TfIdfVectorizer", 9,  tf_idf},
 };
 
 }  // namespace

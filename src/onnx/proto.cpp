@@ -108,8 +108,8 @@ Type read_type(Message in, int depth = 0) {
       for (Field e; of.next(e);) {
         if (e.number != 1) continue;
         in.budget().take(sizeof(Type));
-        out.of = std::make_shared<Type>(
-            read_type(of.message(e, "elem_type", in.what()), depth + 1));
+        out.of =
+            std::make_shared<Type>(read_type(of.message(e, "elem_type", in.what()), depth + 1));
       }
     } else if (f.number == 5 || f.number == 7 || f.number == 8) {
       out.kind = Type::Other;
@@ -241,7 +241,8 @@ Function read_function(Message in) {
 }  // namespace
 
 std::string node_text(const Node& node) {
-  std::string out = text(node.domain, node.domain.empty() ? "" : ".", printable(std::string(node.op)));
+  std::string out =
+      text(node.domain, node.domain.empty() ? "" : ".", printable(std::string(node.op)));
   if (!node.name.empty()) return text(out, " ", quoted(node.name));
   return node.outputs.empty() ? out : text(out, " -> ", quoted(node.outputs[0]));
 }
@@ -259,9 +260,7 @@ ModelData parse_model(const File& file) {
         has_graph = true;
         break;
       case 8: read_opset(in.message(f, "opset_import", "the model"), m.opsets); break;
-      case 25:
-        in.add(m.functions) = read_function(in.message(f, "functions", "a function"));
-        break;
+      case 25: in.add(m.functions) = read_function(in.message(f, "functions", "a function")); break;
       default: break;
     }
   in.check(has_graph, "there is no graph; this is not an ONNX file");

@@ -60,8 +60,8 @@ struct Node {
   std::string_view name, op, domain, overload;
   std::vector<std::string_view> inputs, outputs;
   std::vector<Attribute> attributes;
-  int opset = 0;                  // of its domain, where it stands
-  const OpRow* row = nullptr;     // one of these two, once resolved
+  int opset = 0;               // of its domain, where it stands
+  const OpRow* row = nullptr;  // one of these two, once resolved
   const Function* function = nullptr;
 };
 

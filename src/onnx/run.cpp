@@ -36,7 +36,7 @@ void mark_known(Value& v, int level, bool on_host) {
   for (Value& item : v.items)
     if (!item.level) mark_known(item, level, on_host);
   if (v.kind != Value::Tensor || v.places) return;
-  v.places = std::make_shared<Places>();
+  v.places = Held<Places>(new Places);
   (on_host ? v.places->on_host : v.places->on_device) = v.tensor;
 }
 
@@ -55,7 +55,7 @@ void set_type(Value& v, const std::vector<const Value*>& in) {
 Value known_value(Value v, int level) {
   v.level = static_cast<uint8_t>(level);
   if (v.kind == Value::Tensor && !v.places) {
-    v.places = std::make_shared<Places>();
+    v.places = Held<Places>(new Places);
     v.places->source = v.tensor;
   }
   return v;
@@ -154,8 +154,8 @@ Outputs Runner::run(const Graph& graph, std::vector<Value> inputs, Frame* outer)
 Outputs Runner::run_function(const Node& node, const std::vector<const Value*>& in) {
   expect(++depth_ < deepest, "graphs and functions are nested more than ", deepest, " deep");
   const Function& fn = *node.function;
-  expect(in.size() <= fn.inputs.size(), "the function ", quoted(fn.name), " has ",
-         fn.inputs.size(), " inputs, but is given ", in.size());
+  expect(in.size() <= fn.inputs.size(), "the function ", quoted(fn.name), " has ", fn.inputs.size(),
+         " inputs, but is given ", in.size());
   Frame frame{.function = &node, .body = &fn, .function_frame = frame_};
   for (size_t i = 0; i < fn.inputs.size(); ++i)
     frame.values[fn.inputs[i]] = i < in.size() && in[i] ? *in[i] : Value();

@@ -16,7 +16,7 @@ constexpr const char* kHost = "INTERP";
 
 // Where a known value is; made when first needed. A captured run may not read tensors, so what was
 // read of one is kept.
-struct Places {
+struct Places : Counted {
   Tensor source, on_host, on_device;
   std::optional<std::vector<int64_t>> integers;
   std::optional<std::vector<double>> reals;
@@ -26,7 +26,7 @@ struct Places {
 struct Trace {
   struct Step {
     bool known = false;
-    Outputs outputs;  // of a known node
+    Outputs outputs;                          // of a known node
     size_t next_step = 0, next_constant = 0;  // after it and its graphs
   };
   std::vector<Step> steps;
@@ -45,10 +45,10 @@ using Scope = std::unordered_map<std::string_view, Value>;
 // The values of one graph or function body that is running.
 struct Frame {
   Scope values;
-  Frame* outer = nullptr;              // a subgraph sees these
-  const Node* function = nullptr;      // whose attributes a function's body refers to
+  Frame* outer = nullptr;          // a subgraph sees these
+  const Node* function = nullptr;  // whose attributes a function's body refers to
   const Function* body = nullptr;
-  Frame* function_frame = nullptr;     // where that node stands
+  Frame* function_frame = nullptr;  // where that node stands
 };
 
 struct Initializers {

@@ -17,9 +17,8 @@ Tensor sample_at(const Tensor& x, std::vector<Tensor> at, const Reading& how) {
   }
   const Tensor flat = x.reshape({n, channels, -1});
   const Tensor out = flat.gather(2, index.unsqueeze(1).expand({n, channels, places}));
-  return how.outside == Outside::zeros
-             ? mote::where(inside.unsqueeze(1), out, out.zeros_like())
-             : out;
+  return how.outside == Outside::zeros ? mote::where(inside.unsqueeze(1), out, out.zeros_like())
+                                       : out;
 }
 
 }  // namespace
@@ -33,15 +32,22 @@ Tensor reflected(const Tensor& t, double lo, double hi) {
 
 std::vector<Tap> linear_taps(const Tensor& at) {
   const Tensor low = at.floor(), part = at - low;
-  return {{low, 1 - part}, {low + 1, part}};
+  return {
+      {low,     1 - part},
+      {low + 1, part    }
+  };
 }
 
 std::vector<Tap> cubic_taps(const Tensor& at, double a) {
   const Tensor low = at.floor(), t = at - low;
   auto outer = [&](const Tensor& s) { return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a; };
   auto inner = [&](const Tensor& s) { return ((a + 2) * s - (a + 3)) * s * s + 1; };
-  return {{low - 1, outer(t + 1)}, {low, inner(t)}, {low + 1, inner(1 - t)},
-          {low + 2, outer(2 - t)}};
+  return {
+      {low - 1, outer(t + 1)},
+      {low,     inner(t)    },
+      {low + 1, inner(1 - t)},
+      {low + 2, outer(2 - t)}
+  };
 }
 
 Tensor sample(const Tensor& x, const std::vector<std::vector<Tap>>& taps, const Reading& how) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "io/formats.h"
 #include "onnx/external.h"
 #include "tensor/impl.h"
@@ -21,29 +22,29 @@ constexpr NarrowFloat e2m1{2, 1, 1, 6, false, false, true};
 constexpr NarrowFloat e8m0{8, 0, 127, 0x1p127, false, true, false};
 
 constexpr Element elements[] = {
-    {kFloat,          "f32",        DType::f32,     32          },
-    {kUint8,          "u8",         DType::u8,      8           },
-    {kInt8,           "i8",         DType::i8,      8           },
-    {kUint16,         "u16",        DType::u16,     16          },
-    {kInt16,          "i16",        DType::i16,     16          },
-    {kInt32,          "i32",        DType::i32,     32          },
-    {kInt64,          "i64",        DType::i64,     64          },
-    {kBool,           "bool",       DType::boolean, 8           },
-    {kFloat16,        "f16",        DType::f16,     16          },
-    {kDouble,         "f64",        DType::f64,     64          },
-    {kUint32,         "u32",        DType::u32,     32          },
-    {kUint64,         "u64",        DType::u64,     64          },
-    {kBfloat16,       "bf16",       DType::bf16,    16          },
-    {kFloat8E4M3FN,   "f8e4m3",     DType::f8e4m3,  8,  e4m3fn  },
-    {kFloat8E4M3FNUZ, "f8e4m3fnuz", DType::f16,     8,  e4m3fnuz},
-    {kFloat8E5M2,     "f8e5m2",     DType::f8e5m2,  8,  e5m2    },
-    {kFloat8E5M2FNUZ, "f8e5m2fnuz", DType::f16,     8,  e5m2fnuz},
-    {kUint4,          "uint4",      DType::u8,      4           },
-    {kInt4,           "int4",       DType::i8,      4           },
-    {kFloat4E2M1,     "f4e2m1",     DType::f16,     4,  e2m1    },
-    {kFloat8E8M0,     "f8e8m0",     DType::f32,     8,  e8m0    },
-    {kUint2,          "uint2",      DType::u8,      2           },
-    {kInt2,           "int2",       DType::i8,      2           },
+    {kFloat,        "f32",     DType::f32,        32                                           },
+    {kUint8,        "u8",      DType::u8,         8                                            },
+    {kInt8,         "i8",      DType::i8,         8                                            },
+    {kUint16,       "u16",     DType::u16,        16                                           },
+    {kInt16,        "i16",     DType::i16,        16                                           },
+    {kInt32,        "i32",     DType::i32,        32                                           },
+    {kInt64,        "i64",     DType::i64,        64                                           },
+    {kBool,         "bool",    DType::boolean,    8                                            },
+    {kFloat16,      "f16",     DType::f16,        16                                           },
+    {kDouble,       "f64",     DType::f64,        64                                           },
+    {kUint32,       "u32",     DType::u32,        32                                           },
+    {kUint64,       "u64",     DType::u64,        64                                           },
+    {kBfloat16,     "bf16",    DType::bf16,       16                                           },
+    {kFloat8E4M3FN, "f8e4m3",  DType::f8e4m3,     8,                                             e4m3fn},
+    {kFloat8E4M3FNUZ,             "f8e4m3fnuz",        DType::f16, 8,                             e4m3fnuz},
+    {kFloat8E5M2,     "f8e5m2",              DType::f8e5m2,                     8,                          e5m2},
+    {kFloat8E5M2FNUZ,            "f8e5m2fnuz",                 DType::f16,              8,                    e5m2fnuz},
+    {kUint4,   "uint4",DType::u8,4                },
+    {kInt4,    "int4",          DType::i8,                                    4                                                                },
+    {kFloat4E2M1,    "f4e2m1",DType::f16,4,e2m1},
+    {kFloat8E8M0,  "f8e8m0",       DType::f32,                                                8,                                                                                                                                     e8m0},
+    {kUint2,   "uint2",   DType::u8,    2},
+    {kInt2,             "int2",                 DType::i8,                         2                                                          },
 };
 
 bool is_signed_int(const Element& e) { return e.held == DType::i8; }
@@ -125,6 +126,14 @@ Value make_strings(const TensorData& t, const std::string& what, const File& fil
 
 }  // namespace
 
+void retain(Counted* p) {
+  if (p) p->users.fetch_add(1, std::memory_order_relaxed);
+}
+
+void release(Counted* p) {
+  if (p && p->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
+}
+
 const Element* find_element(int type) {
   for (const Element& e : elements)
     if (e.type == type) return &e;
@@ -144,15 +153,16 @@ int type_of(DType dtype) {
 }
 
 double decode(const NarrowFloat& f, unsigned bits) {
-  if (f.mantissa_bits == 0) return bits == 255 ? NAN : std::ldexp(1.0, static_cast<int>(bits) - f.bias);
+  if (f.mantissa_bits == 0)
+    return bits == 255 ? NAN : std::ldexp(1.0, static_cast<int>(bits) - f.bias);
   const unsigned mantissa = bits & ((1u << f.mantissa_bits) - 1);
   const unsigned exponent = bits >> f.mantissa_bits & ((1u << f.exponent_bits) - 1);
   const bool negative = bits >> (f.mantissa_bits + f.exponent_bits) & 1;
   if (!f.has_negative_zero && negative && exponent == 0 && mantissa == 0) return NAN;
   const int shift = (exponent ? static_cast<int>(exponent) : 1) - f.bias - f.mantissa_bits;
-  const double value =
-      std::ldexp(mantissa + (exponent ? 1u << f.mantissa_bits : 0), shift);
-  if (value > f.most) return f.has_infinity && mantissa == 0 ? (negative ? -INFINITY : INFINITY) : NAN;
+  const double value = std::ldexp(mantissa + (exponent ? 1u << f.mantissa_bits : 0), shift);
+  if (value > f.most)
+    return f.has_infinity && mantissa == 0 ? (negative ? -INFINITY : INFINITY) : NAN;
   return negative ? -value : value;
 }
 
@@ -168,6 +178,12 @@ std::string type_text(const Type& type) {
   }
 }
 
+int64_t declared_size(const std::string& dim) {
+  std::string_view rest = dim;
+  int64_t size = -1;
+  return take_number(rest, size) && rest.empty() ? size : -1;
+}
+
 Value make_value(const TensorData& t, const File& file, const Folder& folder) {
   const std::string what = text("the tensor ", quoted(t.name));
   if (t.type == kString) return make_strings(t, what, file);
@@ -180,8 +196,8 @@ Value make_value(const TensorData& t, const File& file, const Folder& folder) {
   Bytes bytes = t.is_external ? external_bytes(t, size, file, folder)
                 : t.is_raw    ? t.raw
                               : listed_bytes(t, *e);
-  check_file(bytes.size() == size, file.name, what, " has ", bytes.size(),
-             " bytes, but its shape ", t.dims, " of ", e->name, " takes ", size);
+  check_file(bytes.size() == size, file.name, what, " has ", bytes.size(), " bytes, but its shape ",
+             t.dims, " of ", e->name, " takes ", size);
   if (e->is_held()) bytes = widened(*e, bytes.span(), count);
   if (e->type == kBool && !all_bools(bytes.span())) bytes = as_bools(bytes);
   if (count == 0) return Value(zeros(t.dims, e->held), t.type);

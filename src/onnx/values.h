@@ -2,20 +2,51 @@
 #pragma once
 #include <mote/onnx.h>
 
+#include <atomic>
+
 #include "onnx/proto.h"
 
 namespace mote::onnx {
 
+// What handles share.
+struct Counted {
+  std::atomic<int> users{0};
+  virtual ~Counted() = default;
+};
+
 enum ElementType : int {
-  kFloat = 1, kUint8, kInt8, kUint16, kInt16, kInt32, kInt64, kString, kBool, kFloat16, kDouble,
-  kUint32, kUint64, kComplex64, kComplex128, kBfloat16, kFloat8E4M3FN, kFloat8E4M3FNUZ,
-  kFloat8E5M2, kFloat8E5M2FNUZ, kUint4, kInt4, kFloat4E2M1, kFloat8E8M0, kUint2, kInt2
+  kFloat = 1,
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kInt32,
+  kInt64,
+  kString,
+  kBool,
+  kFloat16,
+  kDouble,
+  kUint32,
+  kUint64,
+  kComplex64,
+  kComplex128,
+  kBfloat16,
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kUint4,
+  kInt4,
+  kFloat4E2M1,
+  kFloat8E8M0,
+  kUint2,
+  kInt2
 };
 
 // A float of at most 8 bits: its fields, and which patterns are no numbers.
 struct NarrowFloat {
   int exponent_bits, mantissa_bits, bias;
-  double most;          // the largest finite value
+  double most;  // the largest finite value
   bool has_infinity;
   bool has_nan;
   bool has_negative_zero;
@@ -24,7 +55,7 @@ struct NarrowFloat {
 struct Element {
   int type;
   const char* name;
-  DType held;              // what its elements are held in
+  DType held;  // what its elements are held in
   int bits;
   NarrowFloat narrow = {};  // of floats that mote lacks, or whose rounding ONNX defines
   bool is_narrow_float() const { return narrow.exponent_bits != 0; }
@@ -39,6 +70,8 @@ inline int type_of(const Value& v) { return v.type ? v.type : type_of(v.tensor.d
 double decode(const NarrowFloat& f, unsigned bits);
 
 std::string type_text(const Type& type);
+// A size as a port declares it; -1 where it is a name or not known.
+int64_t declared_size(const std::string& dim);
 
 // A folder that external data may be read from: nothing outside it, no links.
 struct Folder {

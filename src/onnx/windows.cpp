@@ -56,7 +56,8 @@ Windows windows_of(Call& c, const std::vector<int64_t>& shape, std::vector<int64
 Tensor padded(const Tensor& x, const std::vector<int64_t>& before,
               const std::vector<int64_t>& after, Number value) {
   std::vector<int64_t> amounts;
-  for (size_t d = before.size(); d-- > 0;) amounts.push_back(before[d]), amounts.push_back(after[d]);
+  for (size_t d = before.size(); d-- > 0;)
+    amounts.push_back(before[d]), amounts.push_back(after[d]);
   const bool none = std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; });
   return none ? x : x.pad(amounts, "constant", value);
 }
@@ -76,7 +77,8 @@ Tensor convolve(Call& c, const Tensor& x, const Tensor& weight, const Tensor& bi
   const std::vector<int64_t> shape = weight.shape();
   expect(shape.size() >= 3, "the weight has ", shape.size(), " axes, fewer than 3");
   const Windows w = windows_of(c, x.shape(), {shape.begin() + 2, shape.end()});
-  ConvOptions o{.stride = w.stride, .padding = 0, .dilation = w.dilation, .groups = c.i("group", 1)};
+  ConvOptions o{
+      .stride = w.stride, .padding = 0, .dilation = w.dilation, .groups = c.i("group", 1)};
   Tensor in = x;
   if (w.before == w.after)
     o.padding = w.before;

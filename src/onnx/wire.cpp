@@ -20,7 +20,8 @@ bool read_varint(std::span<const uint8_t> bytes, size_t& at, uint64_t& value) {
 
 uint64_t Message::varint() {
   uint64_t value;
-  check(read_varint(bytes_.span(), at_, value), "a number at byte ", at_, " is cut off or too long");
+  check(read_varint(bytes_.span(), at_, value), "a number at byte ", at_,
+        " is cut off or too long");
   return value;
 }
 
