@@ -82,6 +82,16 @@ std::string checkpoint_with(const std::string& name, const std::string& value) {
   return make_safetensors("{\"__metadata__\": {" + metadata + "}}", "");
 }
 
+// One frame of blocks that each repeat a byte 128 KiB times.
+std::string zstd_zeros(size_t size) {
+  constexpr size_t block = 128 << 10;
+  std::string out("\x28\xb5\x2f\xfd\x00\x58", 6);  // a window of 2 MiB
+  for (size_t at = 0; at < size; at += block)
+    out +=
+        le<uint32_t>(block << 3 | 1 << 1 | (at + block >= size)).substr(0, 3) + std::string(1, 0);
+  return out;
+}
+
 struct Bomb {
   const char* what;
   std::vector<std::string> words;  // FILE stands for the path
@@ -142,6 +152,16 @@ std::vector<Bomb> bombs() {
        make_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1099511627776, 0), }", ""), ""},
       {"a line without an end", {"search", "import", "FILE"}, std::string(4 << 20, '\0'),
        "has no searched actions"},
+      {"empty nodes", {"onnx", "FILE"}, onnx_model(repeated(pb(1, pb(4, "A")), 1 << 20)),
+       "describes far more than its size suggests"},
+      {"empty attributes", {"onnx", "FILE"},
+       onnx_model(onnx_node("Add", "a b", "c", repeated(pb(5, ""), 1 << 20))),
+       "describes far more than its size suggests"},
+      {"many unknown operators and functions", {"onnx", "FILE"},
+       onnx_model(repeated(onnx_node("A", "a", "b"), 20000)) +
+           repeated(pb(25, pb(1, "B") + pb(10, "c")), 20000),
+       "has operators that are not supported"},
+      {"zeros in zstd", {info, "FILE"}, zstd_zeros(70 << 20), "unpacks to more than 67108864 bytes"},
       {"a long line", {"search", "import", "FILE"}, 
        "mote searched actions 1\n" + std::string(4 << 20, 'x'),
        ":2: cannot read"},

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -179,6 +180,74 @@ std::string make_torch(const std::string& pickle, const std::vector<std::string>
   return make_zip(entries);
 }
 
+std::string make_zstd(const std::string& bytes) {
+  const auto size = static_cast<uint32_t>(bytes.size());
+  std::string out("\x28\xb5\x2f\xfd\x20", 5);
+  out += static_cast<char>(size);
+  return out + le<uint32_t>(size << 3 | 1).substr(0, 3) + bytes;
+}
+
+namespace {
+
+std::string varint(uint64_t value) {
+  std::string out;
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  return out + static_cast<char>(value);
+}
+
+std::string words(unsigned field, const std::string& list) {
+  std::string out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(' ', at), list.size());
+    out += pb(field, list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string pb_int(unsigned field, uint64_t value) { return varint(field << 3) + varint(value); }
+std::string pb(unsigned field, const std::string& bytes) {
+  return varint(field << 3 | 2) + varint(bytes.size()) + bytes;
+}
+
+std::string onnx_node(const std::string& op, const std::string& inputs, const std::string& outputs,
+                      const std::string& more) {
+  return pb(1, words(1, inputs) + words(2, outputs) + pb(4, op) + more);
+}
+
+std::string onnx_port(const std::string& name, unsigned type, const std::vector<int64_t>& dims) {
+  std::string shape;
+  for (const int64_t d : dims) shape += pb(1, pb_int(1, static_cast<uint64_t>(d)));
+  return pb(1, name) + pb(2, pb(1, pb_int(1, type) + pb(2, shape)));
+}
+
+std::string onnx_tensor(const std::string& name, unsigned type, const std::vector<int64_t>& dims,
+                        const std::string& raw) {
+  std::string out;
+  for (const int64_t d : dims) out += pb_int(1, static_cast<uint64_t>(d));
+  return out + pb_int(2, type) + pb(8, name) + pb(9, raw);
+}
+
+std::string onnx_model(const std::string& graph, unsigned opset) {
+  return pb_int(1, 10) + pb(7, graph) + pb(8, pb(1, "") + pb_int(2, opset));
+}
+
+static std::string seed_onnx() {
+  const std::string branch = onnx_node("Identity", "w", "b") + pb(12, onnx_port("b", 1, {2}));
+  auto graph_attribute = [&](const char* name) {
+    return pb(5, pb(1, name) + pb(6, branch) + pb_int(20, 5));
+  };
+  return onnx_model(
+      onnx_node("Add", "x w", "y", pb(3, "sum")) +
+      onnx_node("If", "c", "z", graph_attribute("then_branch") + graph_attribute("else_branch")) +
+      pb(5, onnx_tensor("w", 1, {2}, std::string(8, '\1'))) +
+      pb(5, onnx_tensor("q", 22, {3}, "ab")) + pb(11, onnx_port("x", 1, {2})) +
+      pb(11, onnx_port("c", 9, {})) + pb(12, onnx_port("y", 1, {2})) +
+      pb(12, onnx_port("z", 1, {2})));
+}
+
 // clang-format off
 std::vector<SeedFile> seed_files() {
   const std::string safetensors = make_safetensors(
@@ -204,6 +273,8 @@ std::vector<SeedFile> seed_files() {
       {"tar", tar},
       {"gzip", make_gzip("some text, some text, some text") + make_gzip("more")},
       {"xz", seed_xz()},
+      {"zstd", make_zstd("some text, some text, some text")},
+      {"onnx", seed_onnx()},
       {"json", R"({"a": [1, -2.5e3, true, null, "\u00e9\ud83d\ude00\n"], "b": {"c": []}})"},
       {"pickle", seed_pickle()},
       {"torch", make_torch(seed_pickle(), {std::string(96, '\1')})},

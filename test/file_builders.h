@@ -41,6 +41,21 @@ std::string pickle_tensor(const std::string& storage, int offset, const std::vec
                           const std::vector<int>& strides);
 
 // One well-formed file of each kind, with several features each.
+// One frame of at most 255 bytes, stored.
+std::string make_zstd(const std::string& bytes);
+
+// Fields of protocol buffers: a number, and bytes or a message.
+std::string pb_int(unsigned field, uint64_t value);
+std::string pb(unsigned field, const std::string& bytes);
+// Parts of ONNX files; a list of inputs or outputs is words between spaces.
+std::string onnx_node(const std::string& op, const std::string& inputs, const std::string& outputs,
+                      const std::string& more = "");
+std::string onnx_port(const std::string& name, unsigned type, const std::vector<int64_t>& dims);
+std::string onnx_tensor(const std::string& name, unsigned type, const std::vector<int64_t>& dims,
+                        const std::string& raw);
+// The graph's fields as a model.
+std::string onnx_model(const std::string& graph, unsigned opset = 21);
+
 struct SeedFile {
   const char* target;
   std::string bytes;

@@ -4,6 +4,7 @@
 #include "io/archive.h"
 #include "io/json.h"
 #include "io/pickle.h"
+#include "onnx/model.h"
 #include "test/file_builders.h"
 
 using namespace mote;
@@ -428,4 +429,62 @@ TEST_CASE("files of no known format") {
            "is what torch.save wrote before PyTorch 1.6; load and save it with a newer one"},
       },
       [](const File& file) { make_tensors(file, parse_any(file)); });
+}
+
+TEST_CASE("malformed zstd") {
+  const std::string good = make_zstd("some text");
+  check_cases(
+      {
+          {"no", "is not a zstd file"},
+          {cut(good, good.size() - 1), "the compressed data ends early"},
+          {good + "xxxx", "the compressed data is broken: Unknown frame descriptor"},
+      },
+      [](const File& file) { unpack_zstd(file); });
+  CHECK(error_of(good, [](const File& file) { unpack_zstd(file, 8); }) ==
+        "unpacks to more than 8 bytes");
+  CHECK(error_of(good + good, [](const File& file) { unpack_zstd(file, 18); }) == "no error");
+}
+
+TEST_CASE("malformed ONNX") {
+  auto graph = [](const std::string& more) { return onnx_model(more); };
+  auto weight = [&](unsigned type, const std::vector<int64_t>& dims, const std::string& raw) {
+    return graph(pb(5, onnx_tensor("w", type, dims, raw)));
+  };
+  const std::string outside = pb(5, pb_int(1, 1) + pb_int(2, 1) + pb(8, "w") +
+                                        pb(13, pb(1, "location") + pb(2, "../secret")) +
+                                        pb_int(14, 1));
+  std::string nested = pb(1, "g");
+  for (int i = 0; i < 40; ++i)
+    nested = onnx_node("If", "c", "y", pb(5, pb(1, "then_branch") + pb(6, nested)));
+  check_cases(
+      {
+          {"", "the model: there is no graph; this is not an ONNX file"},
+          {"\x08", "the model: a number at byte 1 is cut off or too long"},
+          {std::string(12, '\xff'), "the model: a number at byte 10 is cut off or too long"},
+          {"\x0b", "the model: field 1 has the wire type 3"},
+          {pb(1, "x"), "the model: ir_version is not a number"},
+          {cut(graph(onnx_node("Add", "a b", "c")), 10),
+           "the model: field 7 takes 16 bytes, but 6 are left"},
+          {graph(pb(1, pb(3, "n"))), "the graph: a node has no op_type"},
+          {graph(onnx_node("Add", "a b", "c", pb(3, "n") + pb(5, pb(1, "axis") + pb(3, "x")))),
+           "Add 'n', attribute 'axis': i is not a number"},
+          {graph(onnx_node("Nope", "a", "b", pb(3, "n")) + onnx_node("Never", "a", "c")),
+           "has operators that are not supported:\n  Nope 'n' (opset 21)\n"
+           "  Never -> 'c' (opset 21)"},
+          {graph(pb(1, pb(4, "Add") + pb(3, "\xff"))), "the graph: name is not valid UTF-8: '\\xff'"},
+          {weight(1, {3}, "abcdefgh"),
+           "the tensor 'w' has 8 bytes, but its shape (3) of f32 takes 12"},
+          {weight(1, {-1}, ""), "the tensor 'w' has the shape (-1), with a negative size"},
+          {weight(1, {INT64_MAX, 9}, ""), "the tensor 'w' has the shape (9223372036854775807, 9), "
+                                          "more elements than there can be"},
+          {weight(99, {1}, "a"), "the tensor 'w' has the element type 99, which mote lacks"},
+          {weight(1, std::vector<int64_t>(65, 1), "abcd"),
+           "the tensor 'w': it has 65 axes, more than 64"},
+          {graph(pb(5, onnx_tensor("w", 2, {1}, "a")) + pb(5, onnx_tensor("w", 2, {1}, "a"))),
+           "the initializer 'w' stands twice"},
+          {graph(outside), "the tensor 'w': its external data cannot be read, for the model has no "
+                           "folder"},
+          {graph(nested), "If -> 'y', attribute 'then_branch': graphs are nested more than 32 deep"},
+      },
+      [](const File& file) { onnx::ModelCore(file, {}, "CPU"); });
 }

@@ -13,10 +13,10 @@
 #include "test/amount.h"
 #include "test/file_builders.h"
 
-#define TARGETS(X)                                                                           \
-  X(safetensors)                                                                             \
-  X(npy) X(npz) X(torch) X(gguf) X(pickle) X(zip) X(tar) X(gzip) X(xz) X(json) X(any) X(idx) \
-      X(vocabulary) X(png)
+#define TARGETS(X)                                                                             \
+  X(safetensors)                                                                               \
+  X(npy) X(npz) X(torch) X(gguf) X(pickle) X(zip) X(tar) X(gzip) X(xz) X(zstd) X(onnx) X(json) \
+      X(any) X(idx) X(vocabulary) X(png)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t* data, size_t size);
 TARGETS(DECLARE)

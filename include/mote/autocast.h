@@ -33,7 +33,7 @@ class AutocastScope {
 
 // A scope that ends with the variable it is given to. dtype: bf16 or f16; see LossScaler for f16.
 [[nodiscard]] AutocastScope autocast(DType dtype = DType::bf16, bool enabled = true,
-                                     Loc = Loc::current());
+                                     Loc = MOTE_HERE);
 // The dtype of this thread's scope; none where there is none, or it is switched off.
 DType autocast_dtype();
 

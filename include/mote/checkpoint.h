@@ -126,16 +126,16 @@ class CheckpointPart {
 using CheckpointParts = std::vector<CheckpointPart>;
 
 // Atomic and durable: the file holds the last checkpoint or this one, whenever the power goes.
-void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc = Loc::current());
+void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc = MOTE_HERE);
 
 // Everything is checked before anything is changed; one error says all that does not fit. What the
 // file has beside the parts asked for is left alone. random: the random numbers go on where the
 // file was saved.
 void load_checkpoint(const std::string& path, const CheckpointParts& parts, bool random = true,
-                     Loc = Loc::current());
+                     Loc = MOTE_HERE);
 
 // The values in a checkpoint that are no tensors, by name ("step"; "order.epoch"): what it takes to
 // make the objects that the rest is loaded into.
-Metadata checkpoint_values(const std::string& path, Loc = Loc::current());
+Metadata checkpoint_values(const std::string& path, Loc = MOTE_HERE);
 
 }  // namespace mote

@@ -22,8 +22,8 @@ struct Images {
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
   Batch batch(std::span<const int64_t> rows, const std::string& device = {},
-              Loc = Loc::current()) const;
-  Images slice(int64_t first, int64_t end, Loc = Loc::current()) const;
+              Loc = MOTE_HERE) const;
+  Images slice(int64_t first, int64_t end, Loc = MOTE_HERE) const;
 };
 
 // An array of bytes in idx format (MNIST's): its sizes and elements.
@@ -31,23 +31,23 @@ struct Idx {
   std::vector<int64_t> shape;
   std::vector<uint8_t> bytes;
 };
-Idx read_idx(const std::string& path, Loc = Loc::current());
+Idx read_idx(const std::string& path, Loc = MOTE_HERE);
 
 struct Split {
   Images train, test;
 };
 // A folder with MNIST's four files under their usual names, plain or .gz.
-Split mnist(const std::string& folder, Loc = Loc::current());
+Split mnist(const std::string& folder, Loc = MOTE_HERE);
 // Records of CIFAR-10's binary format: a class and 3 x 32 x 32 bytes.
-Images cifar10(const std::vector<std::string>& files, Loc = Loc::current());
+Images cifar10(const std::vector<std::string>& files, Loc = MOTE_HERE);
 // A folder with data_batch_*.bin and test_batch.bin; or any folder with .bin files (plain, .gz or
 // .xz), of which the last tenth of the records becomes the test set.
-Split cifar10(const std::string& folder, Loc = Loc::current());
+Split cifar10(const std::string& folder, Loc = MOTE_HERE);
 
 // Digits as people write them, 28 x 28, drawn by this library: several ways to write each digit,
 // with random slant, size, turn, place, pen, tremor and noise. The classes alternate at random.
 // Digit i depends on the seed and i only.
-Images digits(int64_t count, uint64_t seed = 0, Loc = Loc::current());
+Images digits(int64_t count, uint64_t seed = 0, Loc = MOTE_HERE);
 
 // The order of examples: each epoch walks through 0 ... count - 1 in a new order, which depends on
 // the seed and the epoch only. Restoring a state continues exactly as the original would have.
@@ -60,13 +60,13 @@ class Order {
     operator std::vector<std::pair<std::string, std::string>>() const;
   };
   // The last examples of an epoch, too few for a batch, are left out.
-  Order(int64_t count, int64_t batch, uint64_t seed = 0, Loc = Loc::current());
+  Order(int64_t count, int64_t batch, uint64_t seed = 0, Loc = MOTE_HERE);
   std::span<const int64_t> next();  // valid until the next call
   int64_t batches_per_epoch() const { return static_cast<int64_t>(order_.size()) / batch_; }
   State state() const { return state_; }
-  void restore(const State& state, Loc = Loc::current());
+  void restore(const State& state, Loc = MOTE_HERE);
   void restore(const std::vector<std::pair<std::string, std::string>>& state,
-               Loc = Loc::current());
+               Loc = MOTE_HERE);
 
  private:
   void shuffle();
@@ -80,11 +80,11 @@ class Order {
 struct Characters {
   std::vector<uint32_t> characters;
   std::vector<int32_t> train, validation;
-  std::vector<int32_t> encode(std::string_view text, Loc = Loc::current()) const;
-  std::string decode(std::span<const int32_t> tokens, Loc = Loc::current()) const;
+  std::vector<int32_t> encode(std::string_view text, Loc = MOTE_HERE) const;
+  std::string decode(std::span<const int32_t> tokens, Loc = MOTE_HERE) const;
 };
-Characters characters(std::string_view text, Loc = Loc::current());
-Characters characters_of_file(const std::string& path, Loc = Loc::current());
+Characters characters(std::string_view text, Loc = MOTE_HERE);
+Characters characters_of_file(const std::string& path, Loc = MOTE_HERE);
 
 // Stretches of a token sequence and, as targets, the same stretches one token later.
 struct TokenBatch {
@@ -96,7 +96,7 @@ inline int64_t token_starts(std::span<const int32_t> tokens, int64_t context) {
   return static_cast<int64_t>(tokens.size()) - context;
 }
 TokenBatch token_batch(std::span<const int32_t> tokens, std::span<const int64_t> starts,
-                       int64_t context, const std::string& device = {}, Loc = Loc::current());
+                       int64_t context, const std::string& device = {}, Loc = MOTE_HERE);
 
 struct Vocabulary;
 
@@ -105,10 +105,10 @@ struct Vocabulary;
 class Tokenizer {
  public:
   static Tokenizer gpt2(const std::string& encoder_json, const std::string& vocab_bpe,
-                        Loc = Loc::current());
-  static Tokenizer gguf(const std::string& path, Loc = Loc::current());
+                        Loc = MOTE_HERE);
+  static Tokenizer gguf(const std::string& path, Loc = MOTE_HERE);
   // The tokenizer.bin of llama2.c, whose length says how many pieces there are.
-  static Tokenizer llama2c(const std::string& path, Loc = Loc::current());
+  static Tokenizer llama2c(const std::string& path, Loc = MOTE_HERE);
   Tokenizer(Tokenizer&& o) noexcept : vocabulary_(o.vocabulary_) { o.vocabulary_ = nullptr; }
   Tokenizer& operator=(Tokenizer&& o) noexcept {
     std::swap(vocabulary_, o.vocabulary_);
@@ -118,10 +118,10 @@ class Tokenizer {
 
   // Text alone: no token for its beginning or end is added, and none is found in it.
   std::vector<int32_t> encode(std::string_view text) const;
-  std::string decode(std::span<const int32_t> tokens, Loc = Loc::current()) const;
+  std::string decode(std::span<const int32_t> tokens, Loc = MOTE_HERE) const;
   // What a token adds to a text; nothing for those that mark its beginning or end. SentencePiece
   // begins texts with a space, which decode leaves out.
-  const std::string& piece(int32_t token, Loc = Loc::current()) const;
+  const std::string& piece(int32_t token, Loc = MOTE_HERE) const;
   int64_t size() const;
   int32_t begin() const;  // the token in front of a text; -1: there is none
   int32_t end() const;    // and behind it

@@ -13,10 +13,10 @@ namespace mote {
 // A tensor that looks at the other's memory, row-major or not, and calls its deleter when the last
 // user is gone; writes are seen on both sides. On CPU only. An error leaves `managed` with the
 // caller.
-Tensor from_dlpack(DLManagedTensor* managed, Loc = Loc::current());
+Tensor from_dlpack(DLManagedTensor* managed, Loc = MOTE_HERE);
 
 // The tensor's elements, realized, for another library, which calls the deleter when it is done. It
 // shares memory where the tensor is contiguous in memory of its own on CPU; else it is a copy.
-DLManagedTensor* to_dlpack(const Tensor& tensor, Loc = Loc::current());
+DLManagedTensor* to_dlpack(const Tensor& tensor, Loc = MOTE_HERE);
 
 }  // namespace mote

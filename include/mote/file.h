@@ -10,6 +10,6 @@ namespace mote {
 // mapping goes when the last user of the tensor is gone. A file that was cut short before it is
 // read is an error; one that is cut short while it is read ends the program (SIGBUS).
 Tensor from_file(const std::string& path, DType dtype, const Sizes& shape, int64_t offset = 0,
-                 Loc = Loc::current());
+                 Loc = MOTE_HERE);
 
 }  // namespace mote

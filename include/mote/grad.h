@@ -29,14 +29,14 @@ using Forward = std::function<Tensor(const std::vector<Tensor>&)>;
 //   Tensor y = custom_function({x}, [](auto& in) { return in[0].round(); },
 //                              [](const BackwardCall& b) { return std::vector{b.gradient}; });
 Tensor custom_function(const std::vector<Tensor>& inputs, const Forward& forward, Backward backward,
-                       Loc = Loc::current());
+                       Loc = MOTE_HERE);
 
 // Calls hook with the gradient that backward() gives t, before it goes on: what it returns takes
 // the gradient's place, unless that is undefined. Of a marked leaf: before it is added to grad().
 // Hooks are called in the order they were registered, and see every user of t from here on; a view
 // that is no leaf becomes a tensor of its own.
 using GradientHook = std::function<Tensor(const Tensor& gradient)>;
-void register_hook(Tensor& t, GradientHook hook, Loc = Loc::current());
+void register_hook(Tensor& t, GradientHook hook, Loc = MOTE_HERE);
 // Of a marked leaf: takes all its hooks away.
 void remove_hooks(Tensor& t);
 
@@ -45,6 +45,6 @@ void remove_hooks(Tensor& t);
 // memory. f is called once. Parameters that f uses get their gradients as ever.
 //
 //   for (Block& block : blocks) x = checkpoint([&](auto& in) { return block(in[0]); }, {x});
-Tensor checkpoint(const Forward& f, const std::vector<Tensor>& inputs, Loc = Loc::current());
+Tensor checkpoint(const Forward& f, const std::vector<Tensor>& inputs, Loc = MOTE_HERE);
 
 }  // namespace mote

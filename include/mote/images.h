@@ -14,27 +14,27 @@ namespace mote {
 
 // A PNG or JPEG file, told apart by content, as u8. channels: 1 or 3 to have that many; 0: as many
 // as there are, 1 to 4 with alpha last. JPEG needs libturbojpeg, an error says so.
-Tensor load_image(const std::string& path, int64_t channels = 0, Loc = Loc::current());
+Tensor load_image(const std::string& path, int64_t channels = 0, Loc = MOTE_HERE);
 // (channels, height, width) or (height, width); floats from 0 to 1, or u8. Replaced in one step.
-void save_png(const std::string& path, const Tensor& picture, Loc = Loc::current());
+void save_png(const std::string& path, const Tensor& picture, Loc = MOTE_HERE);
 // The pictures of a batch in rows of `columns`, with `padding` pixels of `value` around each.
 Tensor image_grid(const Tensor& batch, int64_t columns = 8, int64_t padding = 2, double value = 0,
-                  Loc = Loc::current());
+                  Loc = MOTE_HERE);
 
 namespace transforms {
 
-Tensor center_crop(const Tensor& batch, const Ints& size, Loc = Loc::current());
+Tensor center_crop(const Tensor& batch, const Ints& size, Loc = MOTE_HERE);
 Tensor crop(const Tensor& batch, int64_t top, int64_t left, int64_t height, int64_t width,
-            Loc = Loc::current());
+            Loc = MOTE_HERE);
 // Of pictures with `padding` pixels of 0 around them.
 Tensor random_crop(const Tensor& batch, const Ints& size, int64_t padding = 0,
-                   Loc = Loc::current());
-Tensor random_horizontal_flip(const Tensor& batch, double p = 0.5, Loc = Loc::current());
-Tensor random_vertical_flip(const Tensor& batch, double p = 0.5, Loc = Loc::current());
+                   Loc = MOTE_HERE);
+Tensor random_horizontal_flip(const Tensor& batch, double p = 0.5, Loc = MOTE_HERE);
+Tensor random_vertical_flip(const Tensor& batch, double p = 0.5, Loc = MOTE_HERE);
 Tensor resize(const Tensor& batch, const Ints& size, const char* mode = "bilinear",
-              Loc = Loc::current());
+              Loc = MOTE_HERE);
 // (x - mean) / std, one number per channel.
-Tensor normalize(const Tensor& batch, const Floats& mean, const Floats& std, Loc = Loc::current());
+Tensor normalize(const Tensor& batch, const Floats& mean, const Floats& std, Loc = MOTE_HERE);
 
 // Factors between 1 - x and 1 + x, and of the hue a turn between -x and x (of 1) in the plane of
 // colour (YIQ). Of floats from 0 to 1, which is where results are cut. Only brightness and contrast
@@ -42,7 +42,7 @@ Tensor normalize(const Tensor& batch, const Floats& mean, const Floats& std, Loc
 struct ColorJitter {
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
 };
-Tensor color_jitter(const Tensor& batch, const ColorJitter&, Loc = Loc::current());
+Tensor color_jitter(const Tensor& batch, const ColorJitter&, Loc = MOTE_HERE);
 
 struct RandomErasing {
   double p = 0.5;
@@ -50,7 +50,7 @@ struct RandomErasing {
   double narrowest = 0.3, widest = 3.3;  // height by width
   double value = 0;
 };
-Tensor random_erase(const Tensor& batch, const RandomErasing& = {}, Loc = Loc::current());
+Tensor random_erase(const Tensor& batch, const RandomErasing& = {}, Loc = MOTE_HERE);
 
 // Each picture and its target (a row of probabilities, one_hot() of classes) mixed with another of
 // the batch; the share is drawn from Beta(alpha, alpha), once for the batch. mixup blends them,
@@ -59,10 +59,10 @@ struct Mixed {
   Tensor images, targets;
   MOTE_FIELDS(images, targets)
 };
-Mixed mixup(const Tensor& images, const Tensor& targets, double alpha = 0.2, Loc = Loc::current());
-Mixed cutmix(const Tensor& images, const Tensor& targets, double alpha = 1, Loc = Loc::current());
+Mixed mixup(const Tensor& images, const Tensor& targets, double alpha = 0.2, Loc = MOTE_HERE);
+Mixed cutmix(const Tensor& images, const Tensor& targets, double alpha = 1, Loc = MOTE_HERE);
 // Numbers from Beta(a, b).
-Tensor beta(double a, double b, const Sizes& shape, const Options& = {}, Loc = Loc::current());
+Tensor beta(double a, double b, const Sizes& shape, const Options& = {}, Loc = MOTE_HERE);
 
 }  // namespace transforms
 }  // namespace mote

@@ -18,30 +18,30 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 // Any of the formats, recognised by content; gzip and xz around it are undone. A .npy file's tensor
 // has the name "".
-std::vector<NamedTensor> load(const std::string& path, Loc = Loc::current());
+std::vector<NamedTensor> load(const std::string& path, Loc = MOTE_HERE);
 
 std::vector<NamedTensor> load_safetensors(const std::string& path, Metadata* metadata = nullptr,
-                                          Loc = Loc::current());
+                                          Loc = MOTE_HERE);
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata = {}, Loc = Loc::current());
+                      const Metadata& metadata = {}, Loc = MOTE_HERE);
 
 // NumPy has no bf16 and no 8-bit floats: saving one is an error.
-Tensor load_npy(const std::string& path, Loc = Loc::current());
-void save_npy(const std::string& path, const Tensor& tensor, Loc = Loc::current());
-std::vector<NamedTensor> load_npz(const std::string& path, Loc = Loc::current());
+Tensor load_npy(const std::string& path, Loc = MOTE_HERE);
+void save_npy(const std::string& path, const Tensor& tensor, Loc = MOTE_HERE);
+std::vector<NamedTensor> load_npz(const std::string& path, Loc = MOTE_HERE);
 void save_npz(const std::string& path, const std::vector<NamedTensor>& tensors,
-              Loc = Loc::current());
+              Loc = MOTE_HERE);
 
 // What torch.save writes since PyTorch 1.6, read without running it: dicts, lists and tuples of
 // tensors and plain values. Nested names are joined with dots ("model.layer.0.weight"); what is not
 // a tensor is in the file's metadata.
-std::vector<NamedTensor> load_torch(const std::string& path, Loc = Loc::current());
+std::vector<NamedTensor> load_torch(const std::string& path, Loc = MOTE_HERE);
 // For torch.load, also with weights_only=True: an OrderedDict of tensors.
 void save_torch(const std::string& path, const std::vector<NamedTensor>& tensors,
-                Loc = Loc::current());
+                Loc = MOTE_HERE);
 
 // The tensors of a GGUF file; quantised ones are graphs that decode them.
-std::vector<NamedTensor> load_gguf(const std::string& path, Loc = Loc::current());
+std::vector<NamedTensor> load_gguf(const std::string& path, Loc = MOTE_HERE);
 
 // What a file holds, without loading it.
 struct FileInfo {
@@ -57,6 +57,6 @@ struct FileInfo {
   Metadata metadata;
   std::vector<Part> parts;
 };
-FileInfo file_info(const std::string& path, Loc = Loc::current());
+FileInfo file_info(const std::string& path, Loc = MOTE_HERE);
 
 }  // namespace mote

@@ -79,12 +79,12 @@ class JitBase {
  public:
   JitBase(const JitBase&) = delete;
   JitBase(JitBase&& other) noexcept : core_(other.core_) { other.core_ = nullptr; }
-  void reset(Loc = Loc::current());           // forget the capture: the next call is call 1
-  bool captured(Loc = Loc::current()) const;  // there is a list
+  void reset(Loc = MOTE_HERE);           // forget the capture: the next call is call 1
+  bool captured(Loc = MOTE_HERE) const;  // there is a list
   // Buffers read before they are written, but for arguments, in the order of first use. Empty until
   // captured. Names are looked for among the tensors given.
   std::vector<JitState> state(const std::vector<NamedTensor>& names = {},
-                              Loc = Loc::current()) const;
+                              Loc = MOTE_HERE) const;
 
  protected:
   JitBase();
@@ -149,27 +149,27 @@ class Jit : public JitBase {
   explicit Jit(F f) : f_(std::move(f)) {}
 
   // A default argument, which is what knows the line of the call, cannot follow a pack.
-  auto operator()(Loc at = Loc::current()) { return call(at); }
+  auto operator()(Loc at = MOTE_HERE) { return call(at); }
   template <class A>
-  auto operator()(A&& a, Loc at = Loc::current()) {
+  auto operator()(A&& a, Loc at = MOTE_HERE) {
     return call(at, std::forward<A>(a));
   }
   template <class A, class B>
-  auto operator()(A&& a, B&& b, Loc at = Loc::current()) {
+  auto operator()(A&& a, B&& b, Loc at = MOTE_HERE) {
     return call(at, std::forward<A>(a), std::forward<B>(b));
   }
   template <class A, class B, class C>
-  auto operator()(A&& a, B&& b, C&& c, Loc at = Loc::current()) {
+  auto operator()(A&& a, B&& b, C&& c, Loc at = MOTE_HERE) {
     return call(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
   template <class A, class B, class C, class D>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, Loc at = Loc::current()) {
+  auto operator()(A&& a, B&& b, C&& c, D&& d, Loc at = MOTE_HERE) {
     return call(at, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
   }
-  // With more arguments errors name this line; call(Loc::current(), a, b, ...) names another.
+  // With more arguments errors name this line; call(MOTE_HERE, a, b, ...) names another.
   template <class... Args>
   requires(sizeof...(Args) > 4) auto operator()(Args&&... args) {
-    return call(Loc::current(), std::forward<Args>(args)...);
+    return call(MOTE_HERE, std::forward<Args>(args)...);
   }
 
   template <class... Args>

@@ -28,8 +28,8 @@ class LoaderBase {
   LoaderBase(const LoaderBase&) = delete;
   LoaderBase& operator=(const LoaderBase&) = delete;
   Order::State state() const;  // after the batches taken
-  void restore(const Order::State& state, Loc = Loc::current());
-  void restore(const Metadata& state, Loc = Loc::current());
+  void restore(const Order::State& state, Loc = MOTE_HERE);
+  void restore(const Metadata& state, Loc = MOTE_HERE);
   int64_t batches_per_epoch() const;
 
  protected:
@@ -48,7 +48,7 @@ template <class Batch>
 class Loader : public LoaderBase {
  public:
   template <class F>
-  Loader(Order order, F make, const LoaderOptions& options = {}, Loc where = Loc::current())
+  Loader(Order order, F make, const LoaderOptions& options = {}, Loc where = MOTE_HERE)
       : LoaderBase(
             std::move(order),
             [make = std::move(make)](std::span<const int64_t> rows) -> void* {
@@ -65,6 +65,6 @@ class Loader : public LoaderBase {
 
 // 0 ... count - 1 in batches, the last one shorter where it must be: for evaluation.
 std::vector<std::vector<int64_t>> batches_in_order(int64_t count, int64_t batch,
-                                                   Loc = Loc::current());
+                                                   Loc = MOTE_HERE);
 
 }  // namespace mote::data

@@ -15,11 +15,11 @@ class Log {
  public:
   // The first column counts; rows in which it is above `done` are dropped. done = 0: a new file.
   Log(const std::string& path, std::vector<std::string> columns, int64_t done = 0,
-      Loc = Loc::current());
+      Loc = MOTE_HERE);
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
-  void row(const std::vector<Number>& values, Loc = Loc::current());
+  void row(const std::vector<Number>& values, Loc = MOTE_HERE);
 
  private:
   std::string line_of(const std::vector<Number>& values) const;

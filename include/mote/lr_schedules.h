@@ -16,23 +16,23 @@ struct Schedule {
 // lr * factor for `steps` steps, then lr.
 Schedule constant_lr(double lr, double factor = 1, int64_t steps = 0);
 // lr * gamma^(step / every)
-Schedule step_lr(double lr, int64_t every, double gamma = 0.1, Loc = Loc::current());
+Schedule step_lr(double lr, int64_t every, double gamma = 0.1, Loc = MOTE_HERE);
 // lr * gamma^(milestones reached)
 Schedule multi_step_lr(double lr, const std::vector<int64_t>& milestones, double gamma = 0.1,
-                       Loc = Loc::current());
+                       Loc = MOTE_HERE);
 // lr * gamma^step
 Schedule exponential_lr(double lr, double gamma);
 // From lr * start to lr * end within `steps` steps: a warm-up, or a decay.
 Schedule linear_lr(double lr, int64_t steps, double start = 1.0 / 3, double end = 1,
-                   Loc = Loc::current());
+                   Loc = MOTE_HERE);
 // Half a cosine from lr to eta_min within `steps` steps, then back up.
-Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min = 0, Loc = Loc::current());
+Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min = 0, Loc = MOTE_HERE);
 // The same cosine again and again: the first one within `steps` steps, each later one `times` as
 // long.
 Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times = 1,
-                                        double eta_min = 0, Loc = Loc::current());
+                                        double eta_min = 0, Loc = MOTE_HERE);
 // lr * (1 - step / steps)^power, then 0.
-Schedule polynomial_lr(double lr, int64_t steps, double power = 1, Loc = Loc::current());
+Schedule polynomial_lr(double lr, int64_t steps, double power = 1, Loc = MOTE_HERE);
 // lr * factor(step)
 Schedule lambda_lr(double lr, double (*factor)(int64_t step));
 // Up from max_lr / div_factor, then down to that / final_div_factor, within `steps` steps.
@@ -41,12 +41,12 @@ struct OneCycle {
   double div_factor = 25, final_div_factor = 1e4;
   bool linear = false, three_phase = false;
 };
-Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& = {}, Loc = Loc::current());
+Schedule one_cycle_lr(double max_lr, int64_t steps, const OneCycle& = {}, Loc = MOTE_HERE);
 // parts[i] from milestones[i - 1] on, each counting from 0.
 Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& milestones,
-                       Loc = Loc::current());
+                       Loc = MOTE_HERE);
 // lr times the factors of all parts, each of which was made for lr.
-Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc = Loc::current());
+Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc = MOTE_HERE);
 
 // Lowers the rate when a metric has stopped getting better: opt.set_lr(plateau.step(loss)), once an
 // epoch. It has state, and can be a part of a checkpoint.
@@ -61,11 +61,11 @@ struct PlateauOptions {
 };
 class ReduceLROnPlateau {
  public:
-  explicit ReduceLROnPlateau(double lr, const PlateauOptions& = {}, Loc = Loc::current());
+  explicit ReduceLROnPlateau(double lr, const PlateauOptions& = {}, Loc = MOTE_HERE);
   double step(double metric);  // the rate from now on
   double lr() const { return lr_; }
   std::vector<std::pair<std::string, std::string>> state() const;
-  void restore(const std::vector<std::pair<std::string, std::string>>&, Loc = Loc::current());
+  void restore(const std::vector<std::pair<std::string, std::string>>&, Loc = MOTE_HERE);
 
  private:
   PlateauOptions options_;

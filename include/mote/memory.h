@@ -11,6 +11,6 @@ struct MemoryStats {
   int64_t allocations = 0;  // how often the system was asked
 };
 // Of the default device, where none is named.
-MemoryStats memory_stats(const std::string& device = {}, Loc = Loc::current());
+MemoryStats memory_stats(const std::string& device = {}, Loc = MOTE_HERE);
 
 }  // namespace mote

@@ -16,7 +16,7 @@ struct MnistNet {
   nn::Linear fc;
   MOTE_FIELDS(conv1, conv2, bn1, conv3, conv4, bn2, fc)
   explicit MnistNet(const Options& = {});
-  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& images, Loc = MOTE_HERE) const;
 };
 
 // (batch, 3, height, width) to logits.
@@ -33,7 +33,7 @@ struct ResNet {
   std::vector<Block> layer1, layer2, layer3, layer4;
   nn::Linear fc;
   MOTE_FIELDS(conv1, bn1, layer1, layer2, layer3, layer4, fc)
-  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& images, Loc = MOTE_HERE) const;
 };
 ResNet resnet18(int64_t classes = 1000, const Options& = {});
 ResNet resnet50(int64_t classes = 1000, const Options& = {});
@@ -64,7 +64,7 @@ struct UNet {
   nn::Conv2d head;
   MOTE_FIELDS(down, up, head)
   explicit UNet(const UNetConfig& = {});
-  Tensor operator()(const Tensor& images, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& images, Loc = MOTE_HERE) const;
 };
 
 struct BertConfig {  // large
@@ -99,7 +99,7 @@ struct BertLayer {
   Output output;
   int64_t heads = 1;
   MOTE_FIELDS(attention, intermediate, output)
-  Tensor operator()(const Tensor& x, const Tensor& mask, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& x, const Tensor& mask, Loc = MOTE_HERE) const;
 };
 // Pre-training: masked words and next sentence.
 struct Bert {
@@ -150,8 +150,8 @@ struct Bert {
     MOTE_FIELDS(input_ids, attention_mask, token_type_ids, masked_positions, masked_ids,
                 next_sentence)
   };
-  Tensor encode(const Batch&, Loc = Loc::current()) const;  // (batch, length, features)
-  Tensor loss(const Batch&, Loc = Loc::current()) const;
+  Tensor encode(const Batch&, Loc = MOTE_HERE) const;  // (batch, length, features)
+  Tensor loss(const Batch&, Loc = MOTE_HERE) const;
 };
 
 struct GptConfig {  // nanoGPT's CPU setting
@@ -194,7 +194,7 @@ struct Gpt {
   MOTE_FIELDS(transformer, lm_head)
   explicit Gpt(const GptConfig& = {});
   // (batch, length) to (batch, length, vocabulary)
-  Tensor operator()(const Tensor& tokens, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& tokens, Loc = MOTE_HERE) const;
 };
 
 struct LlamaConfig {  // Llama 3 8B
@@ -254,15 +254,15 @@ struct Llama {
   explicit Llama(const LlamaConfig& = {});
 
   // (batch, length) to (batch, length, vocabulary), from position 0, for training.
-  Tensor operator()(const Tensor& tokens, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& tokens, Loc = MOTE_HERE) const;
   // The logits of the last token, (batch, vocabulary); tokens go into the cache at `position`,
   // which may be a bound variable: one schedule serves all positions. Realize the cache as well.
   Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
-                Loc = Loc::current()) const;
+                Loc = MOTE_HERE) const;
   std::vector<KvCache> make_cache(int64_t batch) const;
 };
 // A model of llama2.c (its first file format) with its weights.
-Llama load_llama2c(const std::string& path, const Options& = {}, Loc = Loc::current());
+Llama load_llama2c(const std::string& path, const Options& = {}, Loc = MOTE_HERE);
 
 // Chooses the next token by its logits: the likeliest, or by chance among the likeliest. What it
 // draws depends on the seed and on how many were drawn before.
@@ -274,8 +274,8 @@ struct SamplerOptions {
 };
 class Sampler {
  public:
-  explicit Sampler(const SamplerOptions& = {}, Loc = Loc::current());
-  int32_t operator()(std::span<const float> logits, Loc = Loc::current());
+  explicit Sampler(const SamplerOptions& = {}, Loc = MOTE_HERE);
+  int32_t operator()(std::span<const float> logits, Loc = MOTE_HERE);
 
  private:
   SamplerOptions options_;
@@ -284,16 +284,16 @@ class Sampler {
 
 // The tokens and `count` more. A text longer than the context is seen from its end on.
 std::vector<int32_t> generate(const Gpt&, std::vector<int32_t> tokens, int64_t count, Sampler&,
-                              Loc = Loc::current());
+                              Loc = MOTE_HERE);
 
 // Feeds a model token by token; keys and values of those before are kept in a cache of its own.
 class Generator {
  public:
-  explicit Generator(const Llama&, Loc = Loc::current());
+  explicit Generator(const Llama&, Loc = MOTE_HERE);
   Generator(const Generator&) = delete;
   ~Generator();
   // The logits of what follows the tokens fed so far, this one being the last.
-  std::vector<float> next(int32_t token, Loc = Loc::current());
+  std::vector<float> next(int32_t token, Loc = MOTE_HERE);
   int64_t position() const;  // how many were fed
   void restart();            // with a new text
 

@@ -11,7 +11,7 @@ namespace mote::nn {
   struct Name {                                                                         \
     __VA_ARGS__;                                                                        \
     MOTE_FIELDS()                                                                       \
-    Tensor operator()(const Tensor& x, Loc w = Loc::current()) const { return x.call; } \
+    Tensor operator()(const Tensor& x, Loc w = MOTE_HERE) const { return x.call; } \
   }
 
 // clang-format off
@@ -66,7 +66,7 @@ Tensor padded(const Tensor& x, const Ints& padding, int rank, const char* mode, 
   struct Name {                                                            \
     Ints padding = 1;                                                      \
     MOTE_FIELDS()                                                          \
-    Tensor operator()(const Tensor& x, Loc where = Loc::current()) const { \
+    Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const { \
       return padded(x, padding, Rank, mode, 0, where);                     \
     }                                                                      \
   };                                                                       \
@@ -84,7 +84,7 @@ struct ConstantPad {
   Ints padding = 1;
   double value = 0;
   MOTE_FIELDS()
-  Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {
+  Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const {
     return padded(x, padding, Rank, "constant", value, where);
   }
 };
@@ -159,30 +159,30 @@ class Recurrent {
 struct RNN : Recurrent {
   RNN() = default;
   RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& r = {},
-      const Options& o = {}, Loc where = Loc::current())
+      const Options& o = {}, Loc where = MOTE_HERE)
       : Recurrent(Kind::RNN, input_size, hidden_size, r, o, where) {}
   Result operator()(const Tensor& x, const Tensor& h0 = {}, const Tensor& lengths = {},
-                    Loc where = Loc::current()) const {
+                    Loc where = MOTE_HERE) const {
     return run(x, h0, {}, lengths, where);
   }
 };
 struct GRU : Recurrent {
   GRU() = default;
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& r = {},
-      const Options& o = {}, Loc where = Loc::current())
+      const Options& o = {}, Loc where = MOTE_HERE)
       : Recurrent(Kind::GRU, input_size, hidden_size, r, o, where) {}
   Result operator()(const Tensor& x, const Tensor& h0 = {}, const Tensor& lengths = {},
-                    Loc where = Loc::current()) const {
+                    Loc where = MOTE_HERE) const {
     return run(x, h0, {}, lengths, where);
   }
 };
 struct LSTM : Recurrent {
   LSTM() = default;
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& r = {},
-       const Options& o = {}, Loc where = Loc::current())
+       const Options& o = {}, Loc where = MOTE_HERE)
       : Recurrent(Kind::LSTM, input_size, hidden_size, r, o, where) {}
   Result operator()(const Tensor& x, const LSTMCell::State& before = {}, const Tensor& lengths = {},
-                    Loc where = Loc::current()) const {
+                    Loc where = MOTE_HERE) const {
     return run(x, before.h, before.c, lengths, where);
   }
 };
@@ -210,8 +210,8 @@ struct TransformerEncoderLayer {
   MOTE_FIELDS(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
   TransformerEncoderLayer() = default;
   TransformerEncoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& = {},
-                          const Options& = {}, Loc = Loc::current());
-  Tensor operator()(const Tensor& src, const TransformerMasks& = {}, Loc = Loc::current()) const;
+                          const Options& = {}, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& src, const TransformerMasks& = {}, Loc = MOTE_HERE) const;
   const char* activation = "relu";
   bool norm_first = false;
 };
@@ -225,9 +225,9 @@ struct TransformerDecoderLayer {
               dropout2, dropout3)
   TransformerDecoderLayer() = default;
   TransformerDecoderLayer(int64_t d_model, int64_t nhead, const TransformerOptions& = {},
-                          const Options& = {}, Loc = Loc::current());
+                          const Options& = {}, Loc = MOTE_HERE);
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const TransformerMasks& tgt_masks = {},
-                    const TransformerMasks& memory_masks = {}, Loc = Loc::current()) const;
+                    const TransformerMasks& memory_masks = {}, Loc = MOTE_HERE) const;
   const char* activation = "relu";
   bool norm_first = false;
 };
@@ -241,8 +241,8 @@ struct TransformerEncoder {
   TransformerEncoder() = default;
   TransformerEncoder(int64_t num_layers, int64_t d_model, int64_t nhead,
                      const TransformerOptions& = {}, bool final_norm = false, const Options& = {},
-                     Loc = Loc::current());
-  Tensor operator()(const Tensor& src, const TransformerMasks& = {}, Loc = Loc::current()) const;
+                     Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& src, const TransformerMasks& = {}, Loc = MOTE_HERE) const;
 };
 struct TransformerDecoder {
   std::vector<TransformerDecoderLayer> layers;
@@ -252,9 +252,9 @@ struct TransformerDecoder {
   TransformerDecoder() = default;
   TransformerDecoder(int64_t num_layers, int64_t d_model, int64_t nhead,
                      const TransformerOptions& = {}, bool final_norm = false, const Options& = {},
-                     Loc = Loc::current());
+                     Loc = MOTE_HERE);
   Tensor operator()(const Tensor& tgt, const Tensor& memory, const TransformerMasks& tgt_masks = {},
-                    const TransformerMasks& memory_masks = {}, Loc = Loc::current()) const;
+                    const TransformerMasks& memory_masks = {}, Loc = MOTE_HERE) const;
 };
 
 // ---- embeddings and other forms of weights
@@ -270,11 +270,11 @@ struct EmbeddingBag {
   MOTE_FIELDS(weight)
   EmbeddingBag() = default;
   EmbeddingBag(int64_t rows, int64_t features, const EmbeddingBagOptions& = {}, const Options& = {},
-               Loc = Loc::current());
+               Loc = MOTE_HERE);
   // indices: (bags, length), or (all) with the positions at which bags begin.
   // per_sample_weights, in the indices' shape, with mode "sum".
   Tensor operator()(const Tensor& indices, const Tensor& offsets = {},
-                    const Tensor& per_sample_weights = {}, Loc = Loc::current()) const;
+                    const Tensor& per_sample_weights = {}, Loc = MOTE_HERE) const;
 };
 
 // weight = weight_g * weight_v / |weight_v|, the norm over all axes but `dim`.
@@ -299,7 +299,7 @@ struct WeightNorm {
     module.each_field(f);
     f("weight_g", weight_g), f("weight_v", weight_v);
   }
-  Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {
+  Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const {
     Module m = module;
     m.weight = weight_v * (weight_g / norm_but(weight_v, dim));
     return m(x, where);
@@ -336,7 +336,7 @@ struct SpectralNorm {
     f("weight_orig", state.weight_orig), f("weight_u", state.weight_u);
     f("weight_v", state.weight_v);
   }
-  Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {
+  Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const {
     Module m = module;
     m.weight = spectral_weight(state, dim, eps, training);
     return m(x, where);

@@ -51,7 +51,7 @@ FieldPlaces field_places(Module& m) {
 
 // The first call for a type that has parameters looks for members missing from MOTE_FIELDS.
 template <class Module>
-std::vector<NamedTensor> named_parameters(Module& m, Loc where = Loc::current()) {
+std::vector<NamedTensor> named_parameters(Module& m, Loc where = MOTE_HERE) {
   std::vector<NamedTensor> out = keep_parameters(named_tensors(m));
   if (!fields_were_checked(type_name<Module>())) {
     check_fields_named(field_places(m), where);
@@ -60,7 +60,7 @@ std::vector<NamedTensor> named_parameters(Module& m, Loc where = Loc::current())
   return out;
 }
 template <class Module>
-std::vector<Tensor> parameters(Module& m, Loc where = Loc::current()) {
+std::vector<Tensor> parameters(Module& m, Loc where = MOTE_HERE) {
   std::vector<Tensor> out;
   for (NamedTensor& n : named_parameters(m, where)) out.push_back(std::move(n.tensor));
   return out;
@@ -83,7 +83,7 @@ LoadReport load_tensors(const std::vector<NamedTensor>& into, const std::vector<
                         bool strict, Loc where);
 template <class Module>
 LoadReport load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool strict = true,
-                           Loc where = Loc::current()) {
+                           Loc where = MOTE_HERE) {
   return load_tensors(named_tensors(m), from, strict, where);
 }
 // The tensors whose names begin with `prefix`, without it; all, with it.
@@ -95,12 +95,12 @@ std::vector<NamedTensor> with_prefix(std::vector<NamedTensor> all, const std::st
 // it. Make optimizers afterwards: their state stays as it is.
 void move_tensors(std::vector<Tensor> all, DType dtype, const std::string& device, Loc where);
 template <class Module>
-Module& to(Module& m, DType dtype, Loc where = Loc::current()) {
+Module& to(Module& m, DType dtype, Loc where = MOTE_HERE) {
   move_tensors(tensors(m), dtype, "", where);
   return m;
 }
 template <class Module>
-Module& to(Module& m, const std::string& device, Loc where = Loc::current()) {
+Module& to(Module& m, const std::string& device, Loc where = MOTE_HERE) {
   move_tensors(tensors(m), DType::none, device, where);
   return m;
 }
@@ -152,8 +152,8 @@ struct Linear {
   MOTE_FIELDS(weight, bias)
   Linear() = default;
   Linear(int64_t in_features, int64_t out_features, bool with_bias = true, const Options& = {},
-         Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+         Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 template <int Rank>
@@ -164,8 +164,8 @@ struct Conv {
   MOTE_FIELDS(weight, bias)
   Conv() = default;
   Conv(int64_t in_channels, int64_t out_channels, const Ints& kernel, const ConvOptions& = {},
-       bool with_bias = true, const Options& = {}, Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+       bool with_bias = true, const Options& = {}, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 using Conv1d = Conv<1>;
 using Conv2d = Conv<2>;
@@ -179,8 +179,8 @@ struct ConvTranspose {
   ConvTranspose() = default;
   ConvTranspose(int64_t in_channels, int64_t out_channels, const Ints& kernel,
                 const ConvTransposeOptions& = {}, bool with_bias = true, const Options& = {},
-                Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+                Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
@@ -195,8 +195,8 @@ struct BatchNorm {
   MOTE_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
   BatchNorm() = default;
   explicit BatchNorm(int64_t channels, const Options& = {}, bool affine = true,
-                     bool track_running_stats = true, Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+                     bool track_running_stats = true, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 struct LayerNorm {
@@ -206,8 +206,8 @@ struct LayerNorm {
   MOTE_FIELDS(weight, bias)
   LayerNorm() = default;
   explicit LayerNorm(const Ints& shape, double epsilon = 1e-5, bool affine = true,
-                     const Options& = {}, bool with_bias = true, Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+                     const Options& = {}, bool with_bias = true, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 struct RMSNorm {
@@ -217,8 +217,8 @@ struct RMSNorm {
   MOTE_FIELDS(weight)
   RMSNorm() = default;
   explicit RMSNorm(const Ints& shape, double epsilon = -1, const Options& = {}, bool affine = true,
-                   Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+                   Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 struct GroupNorm {
@@ -228,8 +228,8 @@ struct GroupNorm {
   MOTE_FIELDS(weight, bias)
   GroupNorm() = default;
   GroupNorm(int64_t num_groups, int64_t channels, double epsilon = 1e-5, bool affine = true,
-            const Options& = {}, Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+            const Options& = {}, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 struct InstanceNorm {
@@ -238,8 +238,8 @@ struct InstanceNorm {
   MOTE_FIELDS(weight, bias)
   InstanceNorm() = default;
   explicit InstanceNorm(int64_t channels, double epsilon = 1e-5, bool affine = false,
-                        const Options& = {}, Loc = Loc::current());
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+                        const Options& = {}, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 struct Embedding {
@@ -247,15 +247,15 @@ struct Embedding {
   int64_t padding_idx = -1;
   MOTE_FIELDS(weight)
   Embedding() = default;
-  Embedding(int64_t rows, int64_t features, const Options& = {}, Loc = Loc::current());
-  Tensor operator()(const Tensor& indices, Loc = Loc::current()) const;
+  Embedding(int64_t rows, int64_t features, const Options& = {}, Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& indices, Loc = MOTE_HERE) const;
 };
 
 struct Dropout {
   double p = 0.5;
   Switch training = true;
   MOTE_FIELDS()
-  Tensor operator()(const Tensor& x, Loc = Loc::current()) const;
+  Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
 // One step: (x, state) to the next state. An undefined state is zeros.
@@ -268,16 +268,16 @@ struct LSTMCell {
   MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
   LSTMCell() = default;
   LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {},
-           Loc = Loc::current());
-  State operator()(const Tensor& x, const State& before = {}, Loc = Loc::current()) const;
+           Loc = MOTE_HERE);
+  State operator()(const Tensor& x, const State& before = {}, Loc = MOTE_HERE) const;
 };
 struct GRUCell {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
   MOTE_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
   GRUCell() = default;
   GRUCell(int64_t input_size, int64_t hidden_size, bool with_bias = true, const Options& = {},
-          Loc = Loc::current());
-  Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = Loc::current()) const;
+          Loc = MOTE_HERE);
+  Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = MOTE_HERE) const;
 };
 
 // (batch, length, features) in and out, or (length, features); made with MultiheadOptions that say
@@ -311,13 +311,13 @@ struct MultiheadAttention {
               bias_v, out_proj)
   MultiheadAttention() = default;
   MultiheadAttention(int64_t features, int64_t num_heads, const MultiheadOptions&,
-                     const Options& = {}, Loc = Loc::current());
+                     const Options& = {}, Loc = MOTE_HERE);
   MultiheadAttention(int64_t features, int64_t num_heads, bool with_bias = true,
-                     const Options& = {}, Loc = Loc::current());
+                     const Options& = {}, Loc = MOTE_HERE);
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                    AttentionOptions = {}, Loc = Loc::current()) const;
+                    AttentionOptions = {}, Loc = MOTE_HERE) const;
   MultiheadResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
-                         const MultiheadCall& = {}, Loc = Loc::current()) const;
+                         const MultiheadCall& = {}, Loc = MOTE_HERE) const;
 };
 
 // One module after the other, as "0", "1" ...: also lambdas and functions of a tensor.
@@ -335,7 +335,7 @@ struct Sequential {
   void each_field(F&& f) const {
     each_module(*this, f);
   }
-  Tensor operator()(const Tensor& x, Loc where = Loc::current()) const {
+  Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const {
     Tensor y = x;
     std::apply([&](const auto&... m) { ((y = called(m, y, where)), ...); }, modules);
     return y;

@@ -67,22 +67,22 @@ class Optimizer {
  public:
   Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping&, Loc where);
   virtual ~Optimizer() = default;
-  std::vector<Tensor> step(Loc = Loc::current());
+  std::vector<Tensor> step(Loc = MOTE_HERE);
   // As step(), but nothing changes where `applies`, one bool, is false.
-  std::vector<Tensor> step_if(const Tensor& applies, Loc = Loc::current());
+  std::vector<Tensor> step_if(const Tensor& applies, Loc = MOTE_HERE);
   void zero_grad(bool set_to_none = true);          // or to zeros, in place
-  void set_lr(double value, Loc = Loc::current());  // written at once
+  void set_lr(double value, Loc = MOTE_HERE);  // written at once
 
   // What backward has added so far, to be realized between micro-steps.
-  std::vector<Tensor> gradients(Loc = Loc::current());
+  std::vector<Tensor> gradients(Loc = MOTE_HERE);
   // After the last backward and before step(), which then uses the changed gradients; those that
   // grad() gives stay as they are. A norm is f32, or f64 where a gradient is.
-  void scale_gradients(const Tensor& factor, Loc = Loc::current());
-  Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = Loc::current());  // the norm
-  void clip_grad_value(double limit, Loc = Loc::current());
-  Tensor gradients_are_finite(Loc = Loc::current());  // one bool
+  void scale_gradients(const Tensor& factor, Loc = MOTE_HERE);
+  Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = MOTE_HERE);  // the norm
+  void clip_grad_value(double limit, Loc = MOTE_HERE);
+  Tensor gradients_are_finite(Loc = MOTE_HERE);  // one bool
   // Divides the gradients by the scale, once until step() or zero_grad(). Whether all are finite.
-  Tensor unscale_gradients(const Tensor& scale, Loc = Loc::current());
+  Tensor unscale_gradients(const Tensor& scale, Loc = MOTE_HERE);
 
   std::vector<Tensor> params;
   Tensor lr;     // one f32
@@ -123,7 +123,7 @@ struct SGDOptions {
 };
 class SGD : public Optimizer {
  public:
-  explicit SGD(std::vector<Tensor> parameters, const SGDOptions& = {}, Loc = Loc::current());
+  explicit SGD(std::vector<Tensor> parameters, const SGDOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -139,7 +139,7 @@ struct AdamOptions {
 // The moments and their bias corrections, and Adam's use of them.
 class Adam : public Optimizer {
  public:
-  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& = {}, Loc = Loc::current());
+  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -159,7 +159,7 @@ struct AdamWOptions {
 // The weight decay shrinks the parameter instead of adding to the gradient.
 class AdamW : public Adam {
  public:
-  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& = {}, Loc = Loc::current());
+  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -171,7 +171,7 @@ struct LAMBOptions {
 };
 class LAMB : public Adam {
  public:
-  explicit LAMB(std::vector<Tensor> parameters, const LAMBOptions& = {}, Loc = Loc::current());
+  explicit LAMB(std::vector<Tensor> parameters, const LAMBOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -183,7 +183,7 @@ struct LARSOptions {
 };
 class LARS : public Optimizer {
  public:
-  explicit LARS(std::vector<Tensor> parameters, const LARSOptions& = {}, Loc = Loc::current());
+  explicit LARS(std::vector<Tensor> parameters, const LARSOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -204,7 +204,7 @@ struct MuonOptions {
 // Of matrices only.
 class Muon : public Optimizer {
  public:
-  explicit Muon(std::vector<Tensor> parameters, const MuonOptions& = {}, Loc = Loc::current());
+  explicit Muon(std::vector<Tensor> parameters, const MuonOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -225,11 +225,11 @@ struct LossScalerOptions {
 class LossScaler {
  public:
   explicit LossScaler(const LossScalerOptions& = {}, const std::string& device = "",
-                      Loc = Loc::current());
-  Tensor scale(const Tensor& loss, Loc = Loc::current()) const;
-  void unscale(Optimizer&, Loc = Loc::current());  // before clipping; otherwise step() does it
-  std::vector<Tensor> step(Optimizer&, Loc = Loc::current());
-  std::vector<Tensor> step(const std::vector<Optimizer*>&, Loc = Loc::current());
+                      Loc = MOTE_HERE);
+  Tensor scale(const Tensor& loss, Loc = MOTE_HERE) const;
+  void unscale(Optimizer&, Loc = MOTE_HERE);  // before clipping; otherwise step() does it
+  std::vector<Tensor> step(Optimizer&, Loc = MOTE_HERE);
+  std::vector<Tensor> step(const std::vector<Optimizer*>&, Loc = MOTE_HERE);
 
   Tensor factor, growth_tracker;  // one f32 each: the scale, and steps since it changed
   MOTE_FIELDS(factor, growth_tracker)

@@ -12,7 +12,7 @@ struct RMSpropOptions {
 class RMSprop : public Optimizer {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& = {},
-                   Loc = Loc::current());
+                   Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -28,7 +28,7 @@ struct AdagradOptions {
 class Adagrad : public Optimizer {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& = {},
-                   Loc = Loc::current());
+                   Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -46,7 +46,7 @@ struct AdadeltaOptions {
 class Adadelta : public Optimizer {
  public:
   explicit Adadelta(std::vector<Tensor> parameters, const AdadeltaOptions& = {},
-                    Loc = Loc::current());
+                    Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -61,7 +61,7 @@ struct AdamaxOptions {
 };
 class Adamax : public Optimizer {
  public:
-  explicit Adamax(std::vector<Tensor> parameters, const AdamaxOptions& = {}, Loc = Loc::current());
+  explicit Adamax(std::vector<Tensor> parameters, const AdamaxOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -79,7 +79,7 @@ struct NAdamOptions {
 };
 class NAdam : public Optimizer {
  public:
-  explicit NAdam(std::vector<Tensor> parameters, const NAdamOptions& = {}, Loc = Loc::current());
+  explicit NAdam(std::vector<Tensor> parameters, const NAdamOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -96,7 +96,7 @@ struct RAdamOptions {
 };
 class RAdam : public Optimizer {
  public:
-  explicit RAdam(std::vector<Tensor> parameters, const RAdamOptions& = {}, Loc = Loc::current());
+  explicit RAdam(std::vector<Tensor> parameters, const RAdamOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -114,7 +114,7 @@ struct ASGDOptions {
 // state["ax"] has the average.
 class ASGD : public Optimizer {
  public:
-  explicit ASGD(std::vector<Tensor> parameters, const ASGDOptions& = {}, Loc = Loc::current());
+  explicit ASGD(std::vector<Tensor> parameters, const ASGDOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   void begin_step() override;
@@ -132,7 +132,7 @@ struct RpropOptions {
 };
 class Rprop : public Optimizer {
  public:
-  explicit Rprop(std::vector<Tensor> parameters, const RpropOptions& = {}, Loc = Loc::current());
+  explicit Rprop(std::vector<Tensor> parameters, const RpropOptions& = {}, Loc = MOTE_HERE);
 
  protected:
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
@@ -144,7 +144,7 @@ class Rprop : public Optimizer {
 // The norm of the gradients of all these optimizers' parameters, which are scaled so that it is at
 // most max_norm. After the last backward and before step().
 Tensor clip_grad_norm(const std::vector<Optimizer*>& all, double max_norm, double norm_type = 2,
-                      Loc = Loc::current());
+                      Loc = MOTE_HERE);
 
 // Groups of parameters with settings of their own: one optimizer each, stepped as one. PyTorch's
 // list of dicts.
@@ -162,18 +162,18 @@ class Groups {
   Groups& operator=(const Groups&) = delete;
   ~Groups();
   template <class Kind>
-  Groups& add(std::string name, Kind optimizer, Loc where = Loc::current()) {
+  Groups& add(std::string name, Kind optimizer, Loc where = MOTE_HERE) {
     return add_owned(std::move(name), new Kind(std::move(optimizer)), where);
   }
 
-  std::vector<Tensor> step(Loc = Loc::current());
+  std::vector<Tensor> step(Loc = MOTE_HERE);
   void zero_grad(bool set_to_none = true);
-  std::vector<Tensor> gradients(Loc = Loc::current());
-  void scale_gradients(const Tensor& factor, Loc = Loc::current());
-  Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = Loc::current());
-  void clip_grad_value(double limit, Loc = Loc::current());
+  std::vector<Tensor> gradients(Loc = MOTE_HERE);
+  void scale_gradients(const Tensor& factor, Loc = MOTE_HERE);
+  Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = MOTE_HERE);
+  void clip_grad_value(double limit, Loc = MOTE_HERE);
   // The first group's rate; the others keep their ratio to it.
-  void set_lr(double value, Loc = Loc::current());
+  void set_lr(double value, Loc = MOTE_HERE);
 
   std::vector<Optimizer*> optimizers() const;  // of the groups, for LossScaler::step
   Optimizer& operator[](std::string_view name);
@@ -207,9 +207,9 @@ struct AverageOptions {
 class WeightAverage {
  public:
   explicit WeightAverage(std::vector<Tensor> parameters, const AverageOptions& = {},
-                         Loc = Loc::current());
-  std::vector<Tensor> update(Loc = Loc::current());
-  void swap(Loc = Loc::current());  // parameters and averages, at once
+                         Loc = MOTE_HERE);
+  std::vector<Tensor> update(Loc = MOTE_HERE);
+  void swap(Loc = MOTE_HERE);  // parameters and averages, at once
 
   std::vector<Tensor> params, averages;
   Tensor updates;  // one f32

@@ -5,21 +5,21 @@
 
 namespace mote::special {
 
-Tensor i0e(const Tensor& x, Loc = Loc::current());  // i0(x) exp(-|x|)
-Tensor i1(const Tensor& x, Loc = Loc::current());
-Tensor i1e(const Tensor& x, Loc = Loc::current());
-Tensor erfcx(const Tensor& x, Loc = Loc::current());      // erfc(x) exp(x^2)
-Tensor entr(const Tensor& x, Loc = Loc::current());       // -x log x
-Tensor ndtr(const Tensor& x, Loc = Loc::current());       // the normal distribution's area below x
-Tensor log_ndtr(const Tensor& x, Loc = Loc::current());
-Tensor ndtri(const Tensor& p, Loc = Loc::current());      // the inverse of ndtr
-Tensor xlog1py(Operand x, Operand y, Loc = Loc::current());
-Tensor zeta(Operand x, Operand q, Loc = Loc::current());  // the sum of 1 / (k + q)^x from k = 0
+Tensor i0e(const Tensor& x, Loc = MOTE_HERE);  // i0(x) exp(-|x|)
+Tensor i1(const Tensor& x, Loc = MOTE_HERE);
+Tensor i1e(const Tensor& x, Loc = MOTE_HERE);
+Tensor erfcx(const Tensor& x, Loc = MOTE_HERE);      // erfc(x) exp(x^2)
+Tensor entr(const Tensor& x, Loc = MOTE_HERE);       // -x log x
+Tensor ndtr(const Tensor& x, Loc = MOTE_HERE);       // the normal distribution's area below x
+Tensor log_ndtr(const Tensor& x, Loc = MOTE_HERE);
+Tensor ndtri(const Tensor& p, Loc = MOTE_HERE);      // the inverse of ndtr
+Tensor xlog1py(Operand x, Operand y, Loc = MOTE_HERE);
+Tensor zeta(Operand x, Operand q, Loc = MOTE_HERE);  // the sum of 1 / (k + q)^x from k = 0
 
-inline Tensor expit(const Tensor& x, Loc w = Loc::current()) { return x.sigmoid(w); }
-inline Tensor gammaln(const Tensor& x, Loc w = Loc::current()) { return x.lgamma(w); }
-inline Tensor psi(const Tensor& x, Loc w = Loc::current()) { return x.digamma(w); }
-inline Tensor multigammaln(const Tensor& x, int64_t p, Loc w = Loc::current()) {
+inline Tensor expit(const Tensor& x, Loc w = MOTE_HERE) { return x.sigmoid(w); }
+inline Tensor gammaln(const Tensor& x, Loc w = MOTE_HERE) { return x.lgamma(w); }
+inline Tensor psi(const Tensor& x, Loc w = MOTE_HERE) { return x.digamma(w); }
+inline Tensor multigammaln(const Tensor& x, int64_t p, Loc w = MOTE_HERE) {
   return x.mvlgamma(p, w);
 }
 

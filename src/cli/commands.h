@@ -7,6 +7,7 @@ namespace mote {
 extern const Command train_command;    // train.cpp
 extern const Command run_command;      // run.cpp
 extern const Command info_command;     // info.cpp
+extern const Command onnx_command;     // onnx.cpp
 extern const Command devices_command;  // devices.cpp
 extern const Command bench_command;    // bench.cpp
 extern const Command search_command;   // search.cpp

@@ -72,8 +72,8 @@ constexpr Command help_command = {
     "help", "[COMMAND]", "describe the commands, or one of them in detail", {}, print_help};
 
 const Command* const commands[] = {
-    &train_command,  &run_command,   &info_command,    &devices_command, &bench_command,
-    &search_command, &flags_command, &version_command, &help_command,
+    &train_command, &run_command,    &info_command,  &onnx_command,    &devices_command,
+    &bench_command, &search_command, &flags_command, &version_command, &help_command,
 };
 
 const Command& find_command(std::string_view name) {

@@ -101,6 +101,35 @@ const Lzma& lzma(const std::string& name) {
   return functions;
 }
 
+// The part of zstd.h that is used.
+struct ZstdPart {
+  const void* data = nullptr;
+  size_t size = 0, at = 0;
+};
+struct ZstdRoom {
+  void* data = nullptr;
+  size_t size = 0, at = 0;
+};
+struct Zstd {
+  void* (*make)();
+  size_t (*run)(void* stream, ZstdRoom*, ZstdPart*);
+  size_t (*end)(void* stream);
+  unsigned (*is_error)(size_t);
+  const char* (*error_name)(size_t);
+};
+
+const Zstd& zstd(const std::string& name) {
+  static const Zstd functions = [&] {
+    void* library = open_library(name, "libzstd.so.1", "libzstd1");
+    return Zstd{symbol<void*()>(library, "ZSTD_createDStream"),
+                symbol<size_t(void*, ZstdRoom*, ZstdPart*)>(library, "ZSTD_decompressStream"),
+                symbol<size_t(void*)>(library, "ZSTD_freeDStream"),
+                symbol<unsigned(size_t)>(library, "ZSTD_isError"),
+                symbol<const char*(size_t)>(library, "ZSTD_getErrorName")};
+  }();
+  return functions;
+}
+
 // Output that doubles its room when it is full, up to the limit. Large blocks grow in place, and
 // pages take memory only once they are written to.
 class Growing {
@@ -262,9 +291,36 @@ Bytes unpack_xz(const File& file, uint64_t limit) {
   return out.finish();
 }
 
+bool is_zstd(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 4 && std::memcmp(bytes.data(), "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
+// All frames. The library refuses windows above 128 MiB by itself.
+Bytes unpack_zstd(const File& file, uint64_t limit) {
+  check_file(is_zstd(file.bytes.span()), file.name, "is not a zstd file");
+  const Zstd& library = zstd(file.name);
+  Growing out(file.name, file.bytes.size(), unpack_limit(file.bytes.size(), limit));
+  const std::unique_ptr<void, size_t (*)(void*)> stream(library.make(), library.end);
+  check_file(stream != nullptr, file.name, "there is no memory to unpack it");
+  ZstdPart in{file.bytes.data(), file.bytes.size()};
+  size_t left = 1;  // 0: a frame is complete
+  for (bool filled = false; in.at < in.size || (filled && left != 0);) {
+    const std::span<uint8_t> room = out.room();
+    ZstdRoom to{room.data(), room.size()};
+    left = library.run(stream.get(), &to, &in);
+    check_file(!library.is_error(left), file.name,
+               "the compressed data is broken: ", library.error_name(left));
+    out.use(to.at);
+    filled = to.at == to.size;
+  }
+  check_file(left == 0, file.name, "the compressed data ends early");
+  return out.finish();
+}
+
 File unpacked(const File& file, uint64_t limit) {
   if (is_gzip(file.bytes.span())) return {file.name, unpack_gzip(file, limit)};
   if (is_xz(file.bytes.span())) return {file.name, unpack_xz(file, limit)};
+  if (is_zstd(file.bytes.span())) return {file.name, unpack_zstd(file, limit)};
   return file;
 }
 

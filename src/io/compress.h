@@ -1,6 +1,6 @@
-// gzip, xz and zip's deflate, by zlib and liblzma, which are opened at run time; an error names the
-// package where one is missing. Memory grows with what has come out, and stops at a limit: files
-// are not trusted, and a small one can unpack to more than there is.
+// gzip, xz, zstd and zip's deflate, by zlib, liblzma and libzstd, which are opened at run time; an
+// error names the package where one is missing. Memory grows with what has come out, and stops at a
+// limit: files are not trusted, and a small one can unpack to more than there is.
 #pragma once
 #include "io/bytes.h"
 
@@ -19,11 +19,13 @@ UnpackLimit unpack_limit(uint64_t packed, uint64_t most = kUnpackedLimit);
 
 bool is_gzip(std::span<const uint8_t> bytes);
 bool is_xz(std::span<const uint8_t> bytes);
+bool is_zstd(std::span<const uint8_t> bytes);
 
 // All members of a gzip file, one after another. Checks the sums that the format has.
 Bytes unpack_gzip(const File& file, uint64_t limit = kUnpackedLimit);
 Bytes unpack_xz(const File& file, uint64_t limit = kUnpackedLimit);
-// The file as it is, or unpacked if it is gzip or xz: for formats that come either way.
+Bytes unpack_zstd(const File& file, uint64_t limit = kUnpackedLimit);
+// The file as it is, or unpacked if it is compressed: for formats that come either way.
 File unpacked(const File& file, uint64_t limit = kUnpackedLimit);
 
 // A raw deflate stream that must give exactly `size` bytes.

@@ -116,9 +116,10 @@ std::vector<NamedTensor> load_by(FileContents (*parse)(const File&), const std::
 FileContents parse_any(const File& file, uint64_t limit) {
   const File inner = unpacked(file, limit);
   const Format* format = find_format(inner);
-  const char* wrapping = is_gzip(file.bytes.span()) ? "gzip"
-                         : is_xz(file.bytes.span()) ? "xz"
-                                                    : nullptr;
+  const char* wrapping = is_gzip(file.bytes.span())   ? "gzip"
+                         : is_xz(file.bytes.span())   ? "xz"
+                         : is_zstd(file.bytes.span()) ? "zstd"
+                                                      : nullptr;
   if (!format && !wrapping) refuse(file);
   if (!format)
     return {.format = wrapping,
