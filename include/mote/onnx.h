@@ -63,9 +63,14 @@ struct Value {
   std::vector<std::string> strings;  // row-major
   std::vector<Value> items;          // of a sequence
 
-  Value() = default;
-  Value(mote::Tensor t, int element = 0)
-      : kind(t.defined() ? Tensor : None), type(element), tensor(std::move(t)) {}
+  // Not inline: there would be a copy of their code in every operator.
+  Value();
+  Value(mote::Tensor t, int element = 0);
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
   bool defined() const { return kind != None; }
 
   // While a model runs: known before it runs, from constants (2) or from them and shapes (1), and

@@ -126,6 +126,15 @@ Value make_strings(const TensorData& t, const std::string& what, const File& fil
 
 }  // namespace
 
+Value::Value() = default;
+Value::Value(mote::Tensor t, int element)
+    : kind(t.defined() ? Tensor : None), type(element), tensor(std::move(t)) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 void retain(Counted* p) {
   if (p) p->users.fetch_add(1, std::memory_order_relaxed);
 }
@@ -271,3 +280,5 @@ Value parse_value(const File& file, const Type& type) {
 }
 
 }  // namespace mote::onnx
+
+template class std::vector<mote::onnx::Value>;

@@ -85,3 +85,6 @@ Value make_value(const SparseData& data, const File& file, const Folder& folder)
 Value parse_value(const File& file, const Type& type);
 
 }  // namespace mote::onnx
+
+// Once, in values.cpp: lists of values are in every operator.
+extern template class std::vector<mote::onnx::Value>;
