@@ -85,7 +85,7 @@ class Contraction {
 
   void choose_view() {
     std::vector<View> views;
-    uint64_t steering = 0;  // axes that say how far a loop goes
+    uint64_t steering = first_.filled_by | second_.filled_by;  // and axes that say how far loops go
     for (UOp r : s_.reduces) steering |= r->src(0)->ranges;
     for (UOp column : axes_) {
       const bool second = second_.depends_on(column);
@@ -128,6 +128,7 @@ class Contraction {
 
   // The loops that the nest of a stage stands in.
   std::vector<UOp> loops_outside() const {
+    if (s_.sum_stage) return open_ranges(s_.sum_stage);
     for (const Access& a : s_.accesses)
       if (a.store && a.memory->is(Op::Stage)) return open_ranges(a.memory);
     return {};
@@ -214,6 +215,13 @@ class Contraction {
     return s_.body->nsrc > 1 || s_.body->src(0)->src(0)->src(1) != s_.sum;
   }
 
+  // It stands inside the loop over blocks of the sum.
+  bool is_in_block(UOp axis) const {
+    return std::ranges::any_of(s_.ranges.all, [&](UOp r) {
+      return range_role(r) == Role::Accumulate && range_slot(r) < range_slot(axis);
+    });
+  }
+
   // The result lies along another axis than the lanes, or more is made of it between blocks: it is
   // staged along the lanes, then copied.
   bool stage_sums() {
@@ -222,8 +230,8 @@ class Contraction {
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside =
-          (whole && !reuses_nothing_along(r)) || (windows && stride(result_, r) == 1);
+      const bool inside = (whole && !reuses_nothing_along(r)) || is_in_block(r) ||
+                          (windows && stride(result_, r) == 1);
       (inside ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
@@ -374,6 +382,9 @@ class Contraction {
     pack_left_ = packs_left(view_);
     windows_ = packs_windows(view_.left);
     pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
+    packs_in_block_ = pack_right_ && is_in_block(view_.column) &&
+                      (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <=
+                          target_.l2_bytes / 4 * 3;
     // What is staged in the loops outside would be made for each block.
     if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();
@@ -521,14 +532,18 @@ class Contraction {
     };
     for (int& slot : others)
       if (depends(slot)) add(slot);
+    if (packs_in_block_) add(columns_);
     add(block_);
     for (int& slot : others)
       if (!depends(slot)) add(slot);
     lazy_ = std::ranges::none_of(others, [&](int slot) { return slot >= 0 && !depends(slot); }) &&
             row_blocks_ < 0 &&
             std::ranges::all_of(loops_outside(), [&](UOp r) { return view_.right.depends_on(r); });
+    lazy_ |= packs_in_block_;
     add(row_blocks_);
-    if (right_is_near())
+    if (packs_in_block_)
+      add(rows_);
+    else if (right_is_near())
       add(rows_), add(columns_);
     else
       add(columns_), add(rows_);
@@ -540,6 +555,9 @@ class Contraction {
     std::ranges::sort(slots);
     for (size_t i = 0; i < nest.size(); ++i) *nest[i] = slots[i];
   }
+  // A panel of the right side is used for all of the left one before the next, inside a loop over
+  // blocks of the sum that was there before.
+  bool packs_in_block_ = false;
   bool lazy_ = false;  // a panel is used up before the next: it is packed on its own
 
   void stage() {
@@ -558,7 +576,10 @@ class Contraction {
     const std::vector<int> over = listed({lazy_ ? -1 : columns_}, reduces_, {vector_, lane_});
     if (!pack(view_.right, over)) return;
     const int first_reduce = copies + (lazy_ || columns_ < 0 ? 0 : 1);
-    const int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    int last_reduce = first_reduce + static_cast<int>(reduces_.size()) - 1;
+    while (lies_across && last_reduce > first_reduce &&
+           s_.act({Action::Merge, last_reduce - 1, last_reduce}))
+      --last_reduce;
     UOp last = s_.range_of(last_reduce);
     if (lies_across && last && size(last) % view_.tile.lanes == 0)
       s_.split(last_reduce, view_.tile.lanes, Role::Upcast);
@@ -585,11 +606,11 @@ class Contraction {
 
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste) {
   Sketch trial = sketch;
-  order_reduces(trial, true);
+  order_reduces(trial, taste.as == Gather::Matrix);
   const bool is_gated = trial.sum && trial.sum->src(0)->is(Op::Where);
   if (taste.masks && !is_gated) return false;
   if (!taste.masks && !taste.gather) skip_gates(trial);
-  if (taste.gather && !gather(trial, taste.gather)) return false;
+  if (taste.gather && !gather(trial, taste.gather, taste.as)) return false;
   const std::optional<Product> product = find_product(trial);
   if (!product || !Contraction(trial, *product, taste).run()) return false;
   sketch.take(trial);

@@ -20,7 +20,9 @@ std::optional<Product> find_product(const Sketch& sketch);
 // what is summed on one side, positions of outputs on the other, these as one axis where they can
 // be. What is left is a plain product. Of two such sides the first or second (`which`) is staged,
 // one with windows or a gate before one with gaps. False: there is none, or it does not fit.
-bool gather(Sketch& sketch, int which);
+// As planes: windows are read from a copy without gates, and overlap there as they do in memory.
+enum class Gather { Matrix, Planes, MorePlanes };  // the last: for more sums than the caches hold
+bool gather(Sketch& sketch, int which, Gather how);
 
 // Register tile, blocks and packed operands of a product with reuse on two output axes. What the
 // taste does not say is done as seems best. False: it is no such product, or nothing would differ.
@@ -30,6 +32,7 @@ struct ContractionTaste {
   bool whole = false;        // the sum in no blocks
   bool masks = false;        // gates are no loops that end early
   int gather = 0;            // first of all, this one of the sides that want it; 0: none
+  Gather as = Gather::Matrix;
 };
 bool tile_contraction(Sketch& sketch, const ContractionTaste& taste);
 

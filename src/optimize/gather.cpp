@@ -10,8 +10,8 @@ namespace {
 
 class Gatherer {
  public:
-  Gatherer(const Sketch& sketch, const Product& product, const Access& side)
-      : trial_(sketch), p_(product), side_(side) {
+  Gatherer(const Sketch& sketch, const Product& product, const Access& side, Gather how)
+      : trial_(sketch), p_(product), side_(side), how_(how) {
     const Access& other = side.memory == p_.first.memory ? p_.second : p_.first;
     for (UOp r : p_.axes)
       if (side.depends_on(r) && !other.depends_on(r) && is_const(r->src(0))) along_.push_back(r);
@@ -19,6 +19,7 @@ class Gatherer {
                              [&](UOp r) { return stride_of(p_.result, r).value_or(0); });
     for (UOp r : sketch.reduces)
       if (side.depends_on(r)) folded_.push_back(r);
+    if (how_ != Gather::Matrix) find_windows();
   }
 
   // Whether it is not a plain matrix already.
@@ -30,7 +31,8 @@ class Gatherer {
   bool is_spread() const { return side_.gated || is_read_in_windows(); }
 
   bool run(Sketch& out) {
-    if (!choose_size() || !cut_sum() || !cut_columns() || !order() || !stage()) return false;
+    if (how_ != Gather::Matrix && windows_.empty()) return false;
+    if (!(how_ == Gather::Matrix ? choose_size() : choose_planes()) || !cut_sum() || !cut_columns() || !order() || !stage()) return false;
     out.take(trial_);
     return true;
   }
@@ -39,10 +41,12 @@ class Gatherer {
   Sketch trial_;
   const Product& p_;
   const Access& side_;
+  const Gather how_;
+  std::vector<std::pair<UOp, UOp>> windows_;  // an axis, and what is summed along it
   std::vector<UOp> along_, folded_;  // axes of outputs and of the sum that move the read
   UOp longest_;                      // of the latter
   int64_t block_ = 0, columns_ = 0;  // of the sum and of outputs that are staged together
-  int blocks_ = -1;                  // slot of the loop over the former
+  int blocks_ = -1, inner_block_ = -1;  // slots of the loops over the former and in one
   std::vector<int> inside_, outside_, over_;
 
   // Two ranges move it over one stretch of memory, such as a position and a place in a window there.
@@ -50,6 +54,61 @@ class Gatherer {
     return std::ranges::any_of(along_, [&](UOp r) {
       return std::ranges::any_of(folded_, [&](UOp k) { return side_.step(k) == side_.step(r); });
     });
+  }
+
+  // Of a pair that moves over one stretch, one goes there in steps of a few of the other's.
+  void find_windows() {
+    std::vector<UOp> left = folded_;
+    for (UOp r : along_) {
+      const auto apart = [&](UOp k) {
+        const int64_t a = std::llabs(side_.step(r)), b = std::llabs(side_.step(k));
+        const int64_t low = std::min(a, b), high = std::max(a, b);
+        return low && high % low == 0 ? high / low : INT64_MAX;
+      };
+      const auto k = std::ranges::min_element(left, {}, apart);
+      if (k == left.end()) return;
+      const UOp finer = std::llabs(side_.step(r)) < std::llabs(side_.step(*k)) ? r : *k;
+      if (apart(*k) >= Sketch::size(finer)) continue;
+      windows_.emplace_back(r, *k);
+      left.erase(k);
+    }
+  }
+  UOp window_of(UOp axis) const {
+    const auto found = std::ranges::find(windows_, axis, [](auto& w) { return w.first; });
+    return found == windows_.end() ? UOp() : found->second;
+  }
+  bool is_window(UOp fold) const {
+    return std::ranges::any_of(windows_, [&](auto& w) { return w.second == fold; });
+  }
+
+  // A panel of the other side in the first cache, nearly, and half of the second one: planes that
+  // windows are read from, and the sums, which wait there between blocks.
+  bool choose_planes() {
+    constexpr int64_t kDepth = 384;
+    int64_t taps = 1, all = 1, spread = 1, columns = 1;
+    for (UOp r : folded_) {
+      if (!is_const(r->src(0))) return false;
+      if (is_window(r))
+        taps *= Sketch::size(r);
+      else if (!longest_ || Sketch::size(r) > Sketch::size(longest_))
+        longest_ = r;
+    }
+    for (UOp r : along_) {
+      all *= Sketch::size(r);
+      const UOp k = window_of(r);
+      if (k) spread *= std::max<int64_t>(1, std::llabs(side_.step(r) / side_.step(k)));
+    }
+    for (UOp r : p_.axes)
+      if (!side_.depends_on(r)) columns *= Sketch::size(r);
+    block_ = longest_ ? Sketch::size(longest_) : 1;
+    while (longest_ && block_ * taps > kDepth * 3 / 2 && block_ % 2 == 0) block_ /= 2;
+    const Target& target = *trial_.target;
+    const int64_t bytes = how_ == Gather::Planes ? target.l2_bytes / 2 : target.core_cache_bytes / 4;
+    columns_ = target.l2_bytes / 2 / (block_ * spread * size_of(side_.dtype()));
+    if (longest_ && block_ < Sketch::size(longest_))
+      columns_ = std::min(columns_, bytes / (columns * p_.bytes));
+    columns_ = std::min(columns_, all);
+    return columns_ >= 4;
   }
 
   // Half of the second cache, in blocks of the sum if there is room for too few columns otherwise.
@@ -71,12 +130,14 @@ class Gatherer {
   }
 
   bool cut_sum() {
-    for (UOp r : folded_) over_.push_back(range_slot(r));
-    if (block_ == Sketch::size(longest_)) return true;
+    for (UOp r : folded_)
+      if (!is_window(r)) over_.push_back(range_slot(r));
+    if (!longest_ || block_ == Sketch::size(longest_)) return true;
     blocks_ = range_slot(longest_);
-    const int inner = trial_.split(blocks_, block_, Role::Reduce);
-    std::ranges::replace(over_, blocks_, inner);
-    return inner >= 0 && trial_.act({Action::Accumulate, blocks_});
+    if (block_ > 1) inner_block_ = trial_.split(blocks_, block_, Role::Reduce);
+    std::ranges::replace(over_, blocks_, inner_block_);
+    std::erase(over_, -1);
+    return (block_ == 1 || inner_block_ >= 0) && trial_.act({Action::Accumulate, blocks_});
   }
 
   // The innermost axes whole, as far as they fit, and a part of the next.
@@ -112,9 +173,9 @@ class Gatherer {
     }
     if (blocks_ >= 0) nest.push_back(blocks_);
     nest.insert(nest.end(), rest.begin(), rest.end());
-    over_.insert(over_.end(), inside_.begin(), inside_.end());
     std::vector<int> slots = nest;
     std::ranges::sort(slots);
+    add_columns();
     if (nest == slots) return true;
     for (int& slot : over_)
       if (auto at = std::ranges::find(nest, slot); at != nest.end())
@@ -122,6 +183,16 @@ class Gatherer {
     return trial_.act({
         Action::Order, nest[0], 0, Role::Loop, {nest.begin() + 1, nest.end()}
     });
+  }
+
+  // Each axis with what is summed along it; of those outside the latter alone.
+  void add_columns() {
+    const size_t out = along_.size() - inside_.size();
+    for (size_t i = 0; i < along_.size(); ++i) {
+      const UOp window = window_of(along_[i]);
+      if (i >= out) over_.push_back(inside_[i - out]);
+      if (window) over_.push_back(i < out ? range_slot(window) : ~range_slot(window));
+    }
   }
 
   bool stage() {
@@ -132,13 +203,21 @@ class Gatherer {
     for (int slot = first; slot <= last; ++slot) copies |= uint64_t{1} << slot;
     trial_.nests.push_back(copies);
     trial_.look();
-    for (size_t i = 1, into = 0; i < over_.size(); ++i)  // neighbours that are one axis now
+    for (size_t i = 1, into = 0; i < over_.size() && windows_.empty(); ++i)  // neighbours that are one axis now
       if (!trial_.act({Action::Merge, over_[into], over_[i]})) into = i;
     const int64_t length = Sketch::size(trial_.range_of(last));
     int64_t lanes = trial_.target->vector_bytes / p_.bytes;
     while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
     if (length > 2) trial_.split(last, lanes, Role::Vector);
-    return true;
+    return windows_.empty() || inner_block_ < 0 || order_taps();
+  }
+
+  // All of a plane's windows before the next plane.
+  bool order_taps() {
+    std::vector<int> taps;
+    for (UOp r : folded_)
+      if (range_slot(r) != blocks_) taps.push_back(range_slot(r));
+    return trial_.act({Action::Order, inner_block_, 0, Role::Loop, taps});
   }
 };
 
@@ -177,16 +256,16 @@ std::optional<Product> find_product(const Sketch& s) {
   return p;
 }
 
-bool gather(Sketch& sketch, int which) {
+bool gather(Sketch& sketch, int which, Gather how) {
   const std::optional<Product> product = find_product(sketch);
   if (!product) return false;
   std::vector<const Access*> sides;
   for (const Access* side : {&product->first, &product->second}) {
-    const Gatherer g(sketch, *product, *side);
+    const Gatherer g(sketch, *product, *side, how);
     if (g.is_wanted()) sides.insert(g.is_spread() ? sides.begin() : sides.end(), side);
   }
   if (which > std::ssize(sides)) return false;
-  return Gatherer(sketch, *product, *sides[static_cast<size_t>(which) - 1]).run(sketch);
+  return Gatherer(sketch, *product, *sides[static_cast<size_t>(which) - 1], how).run(sketch);
 }
 
 }  // namespace mote

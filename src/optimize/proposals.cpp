@@ -118,6 +118,8 @@ class Chooser : Sketch {
 
   static constexpr ContractionTaste kTastes[] = {
       {},
+      {.gather = 1, .as = Gather::Planes},
+      {.gather = 1, .as = Gather::MorePlanes},
       {.gather = 1},
       {.masks = true},
       {.view = 1},
@@ -134,7 +136,7 @@ class Chooser : Sketch {
     choose_lanes();
     return sweep_rows();
   }
-  bool digits(int) { return split_digits() && tile(0); }
+  bool digits(int n) { return split_digits() && (n ? contraction(n - 1) : tile(0)); }
   bool rows(int) {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
@@ -594,11 +596,11 @@ class Chooser : Sketch {
 };
 
 const Chooser::Proposal Chooser::kProposals[7] = {
-    {"contraction",  7, true,  &Chooser::contraction },
+    {"contraction",  9, true,  &Chooser::contraction },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       1, false, &Chooser::digits      },
+    {"digits",       10, true, &Chooser::digits      },
     {"rows",         1, false, &Chooser::rows        },
     {"tile",         1, false, &Chooser::tile        },
 };

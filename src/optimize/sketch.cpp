@@ -55,7 +55,10 @@ void Sketch::note_accesses(std::span<const UOp> order) {
 
 void Sketch::note_access(UOp memory, UOp place, bool store, uint64_t nest) {
   UOp position = split_gate(place).idx;
-  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position), linear(position)});
+  // What is staged is another element wherever the stage is filled again.
+  const uint64_t filled = !store && memory->is(Op::Stage) ? memory->ranges : 0;
+  accesses.push_back({memory, position, store, place != position, nest, ranges_in(position), filled,
+                      linear(position)});
 }
 
 void Sketch::look() {

@@ -15,13 +15,14 @@ struct Access {
   bool store = false, gated = false;
   uint64_t nest = 0;      // ranges of the reduces it stands in, and of what is around them
   uint64_t moved_by = 0;  // slots of the ranges in the position itself, not in their extents
+  uint64_t filled_by = 0;  // slots of the loops that a stage is filled again in
   Linear sum = {};        // the position
 
   DType dtype() const { return memory->dtype; }
   std::optional<int64_t> stride(UOp range) const { return stride_of(sum, range); }
   // In elements, 0 where it is uneven.
   int64_t step(UOp range) const { return stride(range).value_or(0); }
-  bool depends_on(UOp range) const { return (moved_by & slot_bit(range)) != 0; }
+  bool depends_on(UOp range) const { return ((moved_by | filled_by) & slot_bit(range)) != 0; }
 };
 
 // What a body looks like, or one of its nests.

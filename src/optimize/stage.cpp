@@ -66,8 +66,9 @@ Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
 struct Axis {
   std::vector<UOp> ranges;
   int64_t size = 0;
-  UOp at;    // where on the axis a reader looks
-  UOp rest;  // of joined ranges: the read is at rest + step * at
+  UOp at;  // where on the axis a reader looks
+  // Of joined ranges: the read is at rest + step * at, or else `unit` is this much ahead of a place.
+  UOp rest = {}, unit = {}, ahead = {};
   int64_t step = 1;
   bool joined() const { return ranges.size() > 1; }
 };
@@ -91,7 +92,7 @@ std::vector<Axis> axes_of(const Action& a, const Ranges& ranges, std::string* re
       why = "nothing to join it with";
     if (!why.empty()) return refuse(refused, why), std::vector<Axis>();
     seen.push_back(r);
-    if (item >= 0) axes.push_back({{}, most_positions(r), r, {}, 1});
+    if (item >= 0) axes.push_back({{}, most_positions(r), r});
     axes.back().ranges.push_back(r);
   }
   return axes;
@@ -148,6 +149,36 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   return true;
 }
 
+// All that the read depends on is a sum of the joined ranges, of steps that leave out no place. One
+// of them is what is left of a place.
+bool combine(Axis& axis, UOp read) {
+  const UOp position = split_gate(read->src(1)).idx;
+  std::vector<std::pair<int64_t, UOp>> steps;
+  axis.step = 0;
+  for (UOp r : axis.ranges) {
+    steps.emplace_back(stride_of(position, r).value_or(0), r);
+    if (!steps.back().first || !is_const(r->src(0))) return false;
+    axis.step = std::gcd(axis.step, steps.back().first);
+  }
+  std::ranges::stable_sort(steps, {}, [](const auto& s) { return std::llabs(s.first); });
+  if (steps[0].first < 0) axis.step = -axis.step;
+  if (steps[0].first != axis.step) return false;
+  UOp others = index(0);
+  int64_t low = 0;
+  axis.size = 1;
+  for (auto [stride, r] : steps) {
+    const int64_t by = stride / axis.step, far = by * (r->src(0)->arg.i - 1);
+    if (std::llabs(by) > axis.size) return false;
+    axis.size += std::llabs(far);
+    low += std::min<int64_t>(far, 0);
+    if (r != steps[0].second) others = others + r * by;
+  }
+  axis.unit = steps[0].second;
+  axis.ahead = others * -1 + low;
+  axis.at = simplify(axis.unit - axis.ahead);
+  return true;
+}
+
 // Of nests below the value that will be there twice, once for the copies: they get their own.
 int loops_copied(UOp value, uint64_t slots) {
   int loops = 0;
@@ -160,9 +191,9 @@ int loops_copied(UOp value, uint64_t slots) {
 }
 
 UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64_t size,
-               int next_slot) {
+               int next_slot, std::string* refused) {
   UOp place = index(0), position = index(0), value = staged.value, moved = staged.read;
-  std::vector<std::pair<UOp, UOp>> copies;
+  std::vector<std::pair<UOp, UOp>> copies, units;
   std::vector<UOp> src{value, place};
   int64_t step = size;
   uint64_t joined = 0;
@@ -180,6 +211,10 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
       continue;
     }
     for (UOp r : axis.ranges) joined |= slot_bit(r);
+    if (axis.unit) {
+      units.emplace_back(axis.unit, copy + axis.ahead);
+      continue;
+    }
     moved = make(Op::Index, moved->dtype, {moved->src(0), axis.rest + copy * axis.step});
   }
   // A copy runs over all positions, where a loop may be skipped for some.
@@ -190,11 +225,12 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
         {staged.read, moved}
     };
     if (joined) of = substitute(of, map);
-    return simplify(substitute(gated_reads(of, runs, 0), copies));
+    return simplify(substitute(gated_reads(substitute(of, units), runs, 0), copies));
   };
   src[0] = filled(value);
   // What else is made of the read may depend on joined ranges in other ways.
   if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
+  if (src[0]->ranges & joined) return refuse(refused, "the read depends on joined ranges alone");
   src[1] = place;
   UOp stage = make(Op::Stage, value->dtype, src, stage_arg(Space::Local, size));
   std::pair<UOp, UOp> map[] = {
@@ -237,15 +273,18 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   if (!staged.value) return {};
   const int loops = static_cast<int>(axes.size()) + loops_copied(staged.value, slots);
   if (ranges.next_slot + loops > kMostRanges) return refuse(refused, "too many ranges");
-  if (std::ranges::count_if(axes, &Axis::joined) > 1)
-    return refuse(refused, "one axis of joined ranges at most");
   int64_t size = 1;
+  const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
   for (Axis& axis : axes) {
-    if (axis.joined() && !measure(axis, staged.read, ranges, refused)) return {};
+    const bool combined = axis.joined() && staged.read && combine(axis, staged.read);
+    if (axis.joined() && !combined) {
+      if (several) return refuse(refused, "only one axis of ranges that are joined unevenly");
+      if (!measure(axis, staged.read, ranges, refused)) return {};
+    }
     size *= axis.size;
     if (size > kMostElements) return refuse(refused, "too much memory");
   }
-  return with_stage(body, staged, axes, size, ranges.next_slot);
+  return with_stage(body, staged, axes, size, ranges.next_slot, refused);
 }
 
 namespace {
