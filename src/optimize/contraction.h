@@ -21,7 +21,8 @@ std::optional<Product> find_product(const Sketch& sketch);
 // be. What is left is a plain product. Of two such sides the first or second (`which`) is staged,
 // one with windows or a gate before one with gaps. False: there is none, or it does not fit.
 // As planes: windows are read from a copy without gates, and overlap there as they do in memory.
-enum class Gather { Matrix, Planes, MorePlanes };  // the last: for more sums than the caches hold
+// More of them: for more sums than the caches hold; near ones: as many as the first cache holds.
+enum class Gather { Matrix, Planes, MorePlanes, NearPlanes };
 bool gather(Sketch& sketch, int which, Gather how);
 
 // Register tile, blocks and packed operands of a product with reuse on two output axes. What the

@@ -104,7 +104,8 @@ class Gatherer {
     while (longest_ && block_ * taps > kDepth * 3 / 2 && block_ % 2 == 0) block_ /= 2;
     const Target& target = *trial_.target;
     const int64_t bytes = how_ == Gather::Planes ? target.l2_bytes / 2 : target.core_cache_bytes / 4;
-    columns_ = target.l2_bytes / 2 / (block_ * spread * size_of(side_.dtype()));
+    const int64_t room = how_ == Gather::NearPlanes ? target.l1_bytes : target.l2_bytes / 2;
+    columns_ = room / (block_ * spread * size_of(side_.dtype()));
     if (longest_ && block_ < Sketch::size(longest_))
       columns_ = std::min(columns_, bytes / (columns * p_.bytes));
     columns_ = std::min(columns_, all);

@@ -51,7 +51,7 @@ class Chooser : Sketch {
     bool shares;  // it looks at how many threads there are
     bool (Chooser::*propose)(int n);
   };
-  static const Proposal kProposals[7];
+  static const Proposal kProposals[8];
 
   // All that is proposed, the cheapest first; unless `all` are wanted, no more than until one is near
   // what the machine can do. What is chosen does not depend on threads, for sums may not.
@@ -141,6 +141,44 @@ class Chooser : Sketch {
     choose_lanes();
     return reduces.empty() && own_lanes().empty() && share_places();
   }
+  // Planes that windows are read from, and rows of outputs in registers: a row that is read serves
+  // all of them that meet it in their windows.
+  bool planes(int) {
+    order_reduces(*this, false);
+    if (!gather(*this, 1, Gather::NearPlanes)) return false;
+    const auto plane = std::ranges::find_if(
+        accesses, [](const Access& a) { return !a.store && a.memory->is(Op::Stage); });
+    if (plane == accesses.end()) return false;
+    const auto [row, rows] = rows_of(*plane);
+    if (!row) return false;
+    auto apart = [&](UOp k) { return std::llabs(plane->step(k) - plane->step(row)); };
+    const UOp window = *std::ranges::min_element(reduces, {}, apart);
+    choose_lanes();
+    if (own_lanes().empty()) return false;
+    if (size(window) <= kMostTaps && split(range_slot(window), size(window), Role::Unroll) < 0)
+      return false;
+    return split(range_slot(row), rows, Role::Upcast) >= 0;
+  }
+
+  // An axis around lanes that windows move along, and as many of its positions as there are registers
+  // for and few are left over.
+  std::pair<UOp, int64_t> rows_of(const Access& plane) const {
+    std::pair<UOp, int64_t> best;
+    double least = HUGE_VAL;
+    auto has_window = [&](UOp r) {
+      return std::ranges::any_of(reduces, [&](UOp k) {
+        const int64_t a = std::llabs(plane.step(r)), b = std::llabs(plane.step(k));
+        return a && b && std::max(a, b) <= 4 * std::min(a, b);
+      });
+    };
+    for (UOp r : outputs)
+      for (int64_t rows = 8; rows > 2 && plane.step(r) > 1 && has_window(r); --rows) {
+        const auto n = static_cast<double>(size(r)), whole = static_cast<double>(rows);
+        const double spent = std::ceil(n / whole) * (whole + 1);
+        if (spent / n < least) best = {r, rows}, least = spent / n;
+      }
+    return best;
+  }
   bool tile(int) {
     order_reduces(*this, false);
     choose_lanes();
@@ -189,6 +227,7 @@ class Chooser : Sketch {
   }
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
+  static constexpr int64_t kMostTaps = 9;  // of a window that are written out
   static constexpr int64_t kPage = 4096;  // bytes of memory
   static constexpr double kNearEnough = 1.25;
   std::vector<int> lanes_;    // slots
@@ -595,8 +634,9 @@ class Chooser : Sketch {
   }
 };
 
-const Chooser::Proposal Chooser::kProposals[7] = {
+const Chooser::Proposal Chooser::kProposals[8] = {
     {"contraction",  9, true,  &Chooser::contraction },
+    {"planes",       1, false, &Chooser::planes      },
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },

@@ -22,17 +22,17 @@ UOp only_user(std::span<const UOp> order, UOp value) {
   return found;
 }
 
-// The largest value made of a read that depends on no range the read does not depend on. Products
-// of tiles take what was read.
-UOp largest_alike(UOp read, std::span<const UOp> order) {
+// Values made of a read that depend on no range the read does not depend on, each of the one before.
+// Products of tiles take what was read.
+std::vector<UOp> values_alike(UOp read, std::span<const UOp> order) {
   const std::vector<UOp> ranges = open_ranges(read);
-  if (std::ranges::count(ranges, Role::Fragment, range_role)) return read;
-  UOp value = read;
+  std::vector<UOp> values{read};
+  if (std::ranges::count(ranges, Role::Fragment, range_role)) return values;
   while (true) {
-    UOp user = only_user(order, value);
-    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return value;
-    if (user->dtype == DType::index || user->dtype == DType::boolean) return value;
-    value = user;
+    UOp user = only_user(order, values.back());
+    if (!user || !has(user->op, Alu) || (user->ranges & ~read->ranges)) return values;
+    if (user->dtype == DType::index || user->dtype == DType::boolean) return values;
+    values.push_back(user);
   }
 }
 
@@ -40,26 +40,26 @@ UOp largest_alike(UOp read, std::span<const UOp> order) {
 Role copied_role(Role role) { return role == Role::Vector ? role : Role::Loop; }
 
 struct Staged {
-  UOp read;   // empty: a sum is staged
-  UOp value;  // empty: refused
+  UOp read;                 // empty: a sum is staged
+  std::vector<UOp> values;  // any of these, rather the last; none: refused
 };
 
 Staged the_read(UOp body, int param, uint64_t slots, std::string* refused) {
   UOp read = only_read(body, param, slots, refused);
-  return {read, read ? largest_alike(read, toposort(body)) : UOp()};
+  return {read, read ? values_alike(read, toposort(body)) : std::vector<UOp>()};
 }
 
 Staged the_sum(UOp body, uint64_t slots, std::string* refused) {
   UOp sum;
+  auto no = [&](const char* why) { return refuse(refused, why), Staged(); };
   for (UOp n : toposort(body)) {
     if (!n->is(Op::Reduce)) continue;
-    if (sum) return {{}, refuse(refused, "several reduces")};
+    if (sum) return no("several reduces");
     sum = n;
   }
-  if (!sum) return {{}, refuse(refused, "no reduce")};
-  if ((sum->ranges & slots) != slots)
-    return {{}, refuse(refused, "the sum does not depend on all of these")};
-  return {{}, sum};
+  if (!sum) return no("no reduce");
+  if ((sum->ranges & slots) != slots) return no("the sum does not depend on all of these");
+  return {{}, {sum}};
 }
 
 // One axis of a stage: a range, or several that together move a read over one stretch of memory.
@@ -192,9 +192,9 @@ int loops_copied(UOp value, uint64_t slots) {
 
 UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64_t size,
                int next_slot, std::string* refused) {
-  UOp place = index(0), position = index(0), value = staged.value, moved = staged.read;
+  UOp place = index(0), position = index(0), moved = staged.read;
   std::vector<std::pair<UOp, UOp>> copies, units;
-  std::vector<UOp> src{value, place};
+  std::vector<UOp> src{UOp(), place};
   int64_t step = size;
   uint64_t joined = 0;
   for (const Axis& axis : axes) {
@@ -227,10 +227,11 @@ UOp with_stage(UOp body, const Staged& staged, std::span<const Axis> axes, int64
     if (joined) of = substitute(of, map);
     return simplify(substitute(gated_reads(substitute(of, units), runs, 0), copies));
   };
-  src[0] = filled(value);
   // What else is made of the read may depend on joined ranges in other ways.
-  if (src[0]->ranges & joined) src[0] = filled(value = staged.read);
-  if (src[0]->ranges & joined) return refuse(refused, "the read depends on joined ranges alone");
+  std::vector<UOp> values = staged.values;
+  while (!values.empty() && ((src[0] = filled(values.back()))->ranges & joined)) values.pop_back();
+  if (values.empty()) return refuse(refused, "the read depends on joined ranges in other ways");
+  const UOp value = values.back();
   src[1] = place;
   UOp stage = make(Op::Stage, value->dtype, src, stage_arg(Space::Local, size));
   std::pair<UOp, UOp> map[] = {
@@ -270,8 +271,8 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
     for (UOp r : axis.ranges) slots |= slot_bit(r);
   const Staged staged = a.slot == Action::kSum ? the_sum(body, slots, refused)
                                                : the_read(body, a.slot, slots, refused);
-  if (!staged.value) return {};
-  const int loops = static_cast<int>(axes.size()) + loops_copied(staged.value, slots);
+  if (staged.values.empty()) return {};
+  const int loops = static_cast<int>(axes.size()) + loops_copied(staged.values.back(), slots);
   if (ranges.next_slot + loops > kMostRanges) return refuse(refused, "too many ranges");
   int64_t size = 1;
   const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
