@@ -270,10 +270,11 @@ class Chooser : Sketch {
       if (!(n->is(Op::FloorMod) || n->is(Op::FloorDiv)) || !n->src(1)->is(Op::Const)) continue;
       const int64_t base = n->src(1)->arg.i;
       const Linear position = linear(n->src(0));
-      for (UOp r : outputs)
-        if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
-            split(range_slot(r), base, Role::Loop) >= 0)
-          return true;
+      for (const std::vector<UOp>& list : {outputs, reduces})
+        for (UOp r : list)
+          if (base > 1 && position.coeff_of(r) == 1 && size(r) > base && may_cut(r, base) &&
+              split(range_slot(r), base, range_role(r)) >= 0)
+            return true;
     }
     return false;
   }
