@@ -149,7 +149,7 @@ class Contraction {
   }
 
   // Time per product: loads beside the multiply-adds, too few chains, padding at both edges,
-  // packing, gates in the inner loop.
+  // packing, lanes one by one, gates in the inner loop.
   double cost(const View& v) const {
     const Tile& t = v.tile;
     auto real = [](int64_t n) { return static_cast<double>(n); };
@@ -162,6 +162,7 @@ class Contraction {
     if (n % t.columns()) c += 0.02;
     if (left) c += 2 * real(t.lanes) / real(v.left_reuse);
     if (right) c += (v.lies ? 2 : 40) / real(v.right_reuse);
+    if (!right && !v.lies) c += real(t.lanes);
     if (!v.direct) c += (v.turned ? 6 : 20) / real(depth_);
     if (v.left.gated && !left) c += 0.5;
     if (v.right.gated && !right) c += 0.5;
