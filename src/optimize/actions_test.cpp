@@ -269,7 +269,7 @@ TEST_SUITE("actions") {
     CHECK(!apply(lanes, parse_actions("stage 2 2")[0], &refused));
     CHECK(refused == "something is staged for each position of a tile");
     UOp padded = apply(body, parse_actions("split 2 3 reduce")[0]);
-    CHECK(!apply(padded, parse_actions("stage 1 2+3")[0], &refused));
+    CHECK(!apply(padded, parse_actions("stage 1 2+3+0")[0], &refused));
     CHECK(refused == "the read has a gate");
     UOp staged = apply(body, parse_actions("stage 1 2")[0]);
     CHECK(!apply(staged, parse_actions("split 0 2 upcast")[0], &refused));

@@ -58,6 +58,27 @@ inline UOp window_of(int64_t outputs, int64_t taps, int64_t ahead) {
 inline UOp window() { return window_of(8, 3, 0); }
 inline UOp whole_window() { return window_of(4, 5, 1); }  // the last output needs all taps
 
+// out[y, x] = sum over ky, kx and c of a[c, y*step + ky*apart - 1, x*step + kx*apart - 1] where that
+// is in a, times w[c, ky, kx].
+inline UOp padded_windows(int64_t step, int64_t apart) {
+  constexpr int64_t h = 7, w = 6;
+  const int64_t rows = (h + 1 - 2 * apart) / step + 1, columns = (w + 1 - 2 * apart) / step + 1;
+  UOp y = range(0, index(rows), Role::Loop), x = range(1, index(columns), Role::Loop),
+      ky = range(2, index(3), Role::Reduce), kx = range(3, index(3), Role::Reduce),
+      c = range(4, index(2), Role::Reduce), over[] = {ky, kx, c};
+  UOp i = y * step + ky * apart + -1, j = x * step + kx * apart + -1;
+  UOp inside = logical_not(lt(i, index(0))) & lt(i, index(h)) & logical_not(lt(j, index(0))) & lt(j, index(w));
+  UOp a = at(param(1, DType::i32, 2 * h * w), gated(inside, c * (h * w) + i * w + j));
+  UOp value = where(inside, a, constant(DType::i32, 0)) *
+              at(param(2, DType::i32, 18), c * 9 + ky * 3 + kx);
+  return simplify(kernel(at(param(0, DType::i32, rows * columns), y * columns + x),
+                         reduce_over(Op::Add, value, over), {y, x}));
+}
+inline UOp plain_windows() { return padded_windows(1, 1); }
+inline UOp strided_windows() { return padded_windows(2, 1); }
+inline UOp dilated_windows() { return padded_windows(1, 2); }
+inline UOp uneven_windows() { return padded_windows(2, 3); }
+
 // The sum of 54 elements.
 inline UOp sum_of_all() {
   UOp k = range(0, index(3), Role::Reduce), j = range(1, index(9), Role::Reduce),

@@ -263,8 +263,24 @@ UOp only_read(UOp body, int param, uint64_t slots, std::string* refused) {
   return reads.empty() ? UOp() : reads[0];
 }
 
+// With joined axes of the one kind or the other.
+static UOp staged_over(UOp body, const Staged& staged, std::vector<Axis> axes, bool combined,
+                       const Ranges& ranges, std::string* refused) {
+  int64_t size = 1;
+  const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
+  for (Axis& axis : axes) {
+    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read))) return {};
+    if (axis.joined() && !combined && several)
+      return refuse(refused, "only one axis of ranges that are joined unevenly");
+    if (axis.joined() && !combined && !measure(axis, staged.read, ranges, refused)) return {};
+    size *= axis.size;
+    if (size > kMostElements) return refuse(refused, "too much memory");
+  }
+  return with_stage(body, staged, axes, size, ranges.next_slot, refused);
+}
+
 UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* refused) {
-  std::vector<Axis> axes = axes_of(a, ranges, refused);
+  const std::vector<Axis> axes = axes_of(a, ranges, refused);
   if (axes.empty()) return {};
   uint64_t slots = 0;
   for (const Axis& axis : axes)
@@ -274,18 +290,9 @@ UOp apply_stage(UOp body, const Action& a, const Ranges& ranges, std::string* re
   if (staged.values.empty()) return {};
   const int loops = static_cast<int>(axes.size()) + loops_copied(staged.values.back(), slots);
   if (ranges.next_slot + loops > kMostRanges) return refuse(refused, "too many ranges");
-  int64_t size = 1;
-  const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
-  for (Axis& axis : axes) {
-    const bool combined = axis.joined() && staged.read && combine(axis, staged.read);
-    if (axis.joined() && !combined) {
-      if (several) return refuse(refused, "only one axis of ranges that are joined unevenly");
-      if (!measure(axis, staged.read, ranges, refused)) return {};
-    }
-    size *= axis.size;
-    if (size > kMostElements) return refuse(refused, "too much memory");
-  }
-  return with_stage(body, staged, axes, size, ranges.next_slot, refused);
+  if (UOp next = staged_over(body, staged, axes, true, ranges, refused)) return next;
+  if (std::ranges::none_of(axes, &Axis::joined)) return {};
+  return staged_over(body, staged, axes, false, ranges, refused);
 }
 
 namespace {
