@@ -103,12 +103,13 @@ class Gatherer {
     block_ = longest_ ? Sketch::size(longest_) : 1;
     while (longest_ && block_ * taps > kDepth * 3 / 2 && block_ % 2 == 0) block_ /= 2;
     const Target& target = *trial_.target;
-    const int64_t bytes = how_ == Gather::Planes ? target.l2_bytes / 2 : target.core_cache_bytes / 4;
-    const int64_t room = how_ == Gather::NearPlanes ? target.l1_bytes : target.l2_bytes / 2;
-    columns_ = room / (block_ * spread * size_of(side_.dtype()));
-    if (longest_ && block_ < Sketch::size(longest_))
-      columns_ = std::min(columns_, bytes / (columns * p_.bytes));
-    columns_ = std::min(columns_, all);
+    const bool cut = longest_ && block_ < Sketch::size(longest_);
+    const int64_t room = how_ == Gather::NearPlanes ? target.l1_bytes : target.l2_bytes / 2,
+                  few = target.l2_bytes / 2 / (columns * p_.bytes),
+                  more = target.core_cache_bytes / 4 / (columns * p_.bytes);
+    columns_ = std::min(all, room / (block_ * spread * size_of(side_.dtype())));
+    if (how_ == Gather::MorePlanes && !(cut && few < std::min(columns_, more))) return false;
+    if (cut) columns_ = std::min(columns_, how_ == Gather::MorePlanes ? more : few);
     return columns_ >= 4;
   }
 

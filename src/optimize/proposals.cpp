@@ -229,7 +229,7 @@ class Chooser : Sketch {
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
   static constexpr int64_t kMostTaps = 9;  // of a window that are written out
   static constexpr int64_t kPage = 4096;  // bytes of memory
-  static constexpr double kNearEnough = 1.25;
+  static constexpr double kNearEnough = 1.15;
   std::vector<int> lanes_;    // slots
   size_t earlier_lanes_ = 0;  // of other nests
 
@@ -641,7 +641,7 @@ const Chooser::Proposal Chooser::kProposals[8] = {
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       10, true, &Chooser::digits      },
+    {"digits",       5, true, &Chooser::digits      },
     {"rows",         1, false, &Chooser::rows        },
     {"tile",         1, false, &Chooser::tile        },
 };
