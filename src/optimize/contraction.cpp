@@ -75,7 +75,7 @@ class Contraction {
   View view_;
   UOp block_axis_;  // of several reduces the one in blocks, of 1 if no depth is given
   int64_t block_depth_ = 0, row_tiles_ = 0;  // of a block, at most; 0: not cut
-  bool pack_left_ = false, pack_right_ = false, windows_ = false;
+  bool pack_left_ = false, pack_right_ = false;
   int rows_ = -1, row_blocks_ = -1, columns_ = -1, lane_ = -1, vector_ = -1, row_in_ = -1;
   int block_ = -1, shared_rows_ = -1;  // the latter around a sum that is staged
   std::vector<int> reduces_;           // slots inside a block
@@ -227,23 +227,16 @@ class Contraction {
   // staged along the lanes, then copied.
   bool stage_sums() {
     Sketch trial = s_;
-    const bool windows = packs_windows(view_.left), whole = !windows && sums_fit();
+    const bool whole = sums_fit();
     std::vector<int> over, outside;
     for (UOp r : axes_) {
       if (r == view_.row || r == view_.column) continue;
-      const bool inside = (whole && !reuses_nothing_along(r)) || is_in_block(r) ||
-                          (windows && stride(result_, r) == 1);
+      const bool inside = (whole && !reuses_nothing_along(r)) || is_in_block(r);
       (inside ? over : outside).push_back(range_slot(r));
     }
     over.push_back(range_slot(view_.row));
-    if (windows) {
-      over.back() = trial.split(over.back(), window_rows(), Role::Loop);
-      if (over.back() < 0) return false;
-      if (trial.range_of(range_slot(view_.row)))
-        outside.insert(outside.begin(), range_slot(view_.row));
-    }
     int shared_rows = -1;
-    if (whole && shares_out_rows()) {
+    if (whole && !is_in_block(view_.row) && shares_out_rows()) {
       shared_rows = over.back();
       outside.push_back(shared_rows);
       over.back() = trial.split(over.back(), rows_of_share(), Role::Loop);
@@ -306,82 +299,11 @@ class Contraction {
     return best;
   }
 
-  // ---- windows: what is read for neighbouring sums overlaps
-
-  std::vector<UOp> all_ranges() const {
-    std::vector<UOp> all = s_.outputs;
-    for (const std::vector<UOp>& list : {axes_, s_.reduces})
-      for (UOp r : list)
-        if (!std::ranges::count(all, r)) all.push_back(r);
-    return all;
-  }
-
-  // The ranges that move a read over one stretch of memory together: pairs of one stride, such as
-  // a position and a place in the window there.
-  std::vector<UOp> windows_of(const Access& a) const {
-    const std::vector<UOp> all = all_ranges();
-    std::vector<UOp> out;
-    auto step = [&](UOp r) { return std::llabs(a.step(r)); };
-    for (UOp r : all)
-      if (step(r) && std::ranges::count(all, step(r), step) > 1) out.push_back(r);
-    return out;
-  }
-
-  // Rows for which windows are packed together: as many as a tile has, nearly.
-  int64_t window_rows() const {
-    int64_t rows = std::min(view_.tile.rows, size(view_.row));
-    while (size(view_.row) % rows) --rows;
-    return rows;
-  }
-
-  // Some loop of the sum is empty at places, so that these cannot be rows of a tile.
-  bool skips() const {
-    return std::ranges::any_of(s_.reduces, [](UOp r) { return !is_const(r->src(0)); });
-  }
-
-  // Rows lie far apart and each of them is read in windows, many times: a few rows, interleaved.
-  bool packs_windows(const Access& a) const {
-    if (!skips()) return false;
-    const std::vector<UOp> windows = windows_of(a);
-    if (a.gated || windows.empty() || !a.memory->is(Op::Param) || window_rows() < 4) return false;
-    if (a.step(view_.row) * bytes_ < kFarBytes) return false;
-    int64_t places = a.memory->ints(1), each = window_rows();
-    for (UOp r : all_ranges()) {
-      if (!a.depends_on(r) || std::ranges::count(windows, r)) continue;
-      places /= std::max<int64_t>(size(r), 1);
-      if (std::ranges::count(s_.reduces, r)) each *= size(r);
-    }
-    return places * each * bytes_ <= target_.l2_bytes / 2;
-  }
-
-  void stage_windows() {
-    const Access* left = nullptr;
-    for (const Access& a : s_.accesses)
-      if (!a.store && a.nest && a.memory == view_.left.memory) left = &a;
-    if (!left) return;
-    const std::vector<UOp> windows = windows_of(*left);
-    std::vector<int> over;
-    if (rows_ >= 0) over.push_back(rows_);
-    const int first = s_.next_slot() + static_cast<int>(over.size());
-    for (UOp r : windows) over.push_back(r == windows[0] ? range_slot(r) : ~range_slot(r));
-    for (UOp r : s_.reduces)
-      if (left->depends_on(r) && !std::ranges::count(windows, r)) over.push_back(range_slot(r));
-    if (row_in_ >= 0) over.push_back(row_in_);
-    if (!pack(*left, over) || row_in_ < 0) return;
-    // Read along memory, staged with the rows side by side.
-    const int last = s_.next_slot() - 1;
-    const int64_t places = size(s_.range_of(first)), rows = size(s_.range_of(last));
-    int64_t lanes = target_.vector_bytes / bytes_;
-    while (lanes > 1 && (places % lanes || rows % lanes)) lanes /= 2;
-    if (lanes > 1 && s_.split(first, lanes, Role::Vector) >= 0) s_.split(last, rows, Role::Upcast);
-  }
-
   void choose_blocks() {
     const int64_t m = size(view_.row);
     const Tile& t = view_.tile;
     const int64_t tiles_down = ceil_div(m, t.rows);
     pack_left_ = packs_left(view_);
-    windows_ = packs_windows(view_.left);
     pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
     packs_in_block_ = pack_right_ && is_in_block(view_.column) &&
                       (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <=
@@ -563,7 +485,6 @@ class Contraction {
 
   void stage() {
     if (pack_right_) stage_right();
-    if (s_.sum_stage && windows_) return stage_windows();
     if (!pack_left_) return;
     const int copies = s_.next_slot();
     std::vector<int> over = listed({rows_}, reduces_, {row_in_});

@@ -110,6 +110,7 @@ class Gatherer {
     columns_ = std::min(all, room / (block_ * spread * size_of(side_.dtype())));
     if (how_ == Gather::MorePlanes && !(cut && few < std::min(columns_, more))) return false;
     if (cut) columns_ = std::min(columns_, how_ == Gather::MorePlanes ? more : few);
+    columns_ = std::min(columns_, ceil_div(all, target.threads));  // a part for each of them
     return columns_ >= 4;
   }
 
