@@ -31,8 +31,8 @@ class Gatherer {
   bool is_spread() const { return side_.gated || is_read_in_windows(); }
 
   bool run(Sketch& out) {
-    if (how_ != Gather::Matrix && windows_.empty()) return false;
-    if (!(how_ == Gather::Matrix ? choose_size() : choose_planes()) || !cut_sum() || !cut_columns() || !order() || !stage()) return false;
+    const bool fits = how_ == Gather::Matrix ? choose_size() : choose_planes();
+    if (!fits || !cut_sum() || !cut_columns() || !order() || !stage()) return false;
     out.take(trial_);
     return true;
   }
@@ -56,7 +56,8 @@ class Gatherer {
     });
   }
 
-  // Of a pair that moves over one stretch, one goes there in steps of a few of the other's.
+  // Of a pair that moves over one stretch, one goes there in steps of a few of the other's: fewer
+  // than that one has.
   void find_windows() {
     std::vector<UOp> left = folded_;
     for (UOp r : along_) {
@@ -84,6 +85,7 @@ class Gatherer {
   // A panel of the other side in the first cache, nearly, and half of the second one: planes that
   // windows are read from, and the sums, which wait there between blocks.
   bool choose_planes() {
+    if (windows_.empty()) return false;
     constexpr int64_t kDepth = 384;
     int64_t taps = 1, all = 1, spread = 1, columns = 1;
     for (UOp r : folded_) {
@@ -206,7 +208,8 @@ class Gatherer {
     for (int slot = first; slot <= last; ++slot) copies |= uint64_t{1} << slot;
     trial_.nests.push_back(copies);
     trial_.look();
-    for (size_t i = 1, into = 0; i < over_.size() && windows_.empty(); ++i)  // neighbours that are one axis now
+    // Neighbours that are one axis now.
+    for (size_t i = 1, into = 0; i < over_.size() && windows_.empty(); ++i)
       if (!trial_.act({Action::Merge, over_[into], over_[i]})) into = i;
     const int64_t length = Sketch::size(trial_.range_of(last));
     int64_t lanes = trial_.target->vector_bytes / p_.bytes;

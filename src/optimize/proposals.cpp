@@ -641,7 +641,7 @@ const Chooser::Proposal Chooser::kProposals[8] = {
     {"squares",      1, false, &Chooser::squares     },
     {"memory order", 1, true,  &Chooser::memory_order},
     {"sweep",        1, true,  &Chooser::sweep       },
-    {"digits",       5, true, &Chooser::digits      },
+    {"digits",       5, true,  &Chooser::digits      },
     {"rows",         1, false, &Chooser::rows        },
     {"tile",         1, false, &Chooser::tile        },
 };

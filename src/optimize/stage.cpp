@@ -149,12 +149,16 @@ bool measure(Axis& axis, UOp read, const Ranges& ranges, std::string* refused) {
   return true;
 }
 
-// All that the read depends on is a sum of the joined ranges, of steps that leave out no place. One
-// of them is what is left of a place.
-bool combine(Axis& axis, UOp read) {
+// The ranges move the read by a sum of steps that leaves out no place, so that copies read what is
+// read anyway. The finest of them is a place without the others.
+bool combine(Axis& axis, UOp read, const Ranges& ranges) {
   const UOp position = split_gate(read->src(1)).idx;
   std::vector<std::pair<int64_t, UOp>> steps;
   axis.step = 0;
+  uint64_t joined = 0;
+  for (UOp r : axis.ranges) joined |= slot_bit(r);
+  for (UOp r : ranges.all)
+    if (r->src(0)->ranges & joined) return false;  // not all are read
   for (UOp r : axis.ranges) {
     steps.emplace_back(stride_of(position, r).value_or(0), r);
     if (!steps.back().first || !is_const(r->src(0))) return false;
@@ -269,7 +273,7 @@ static UOp staged_over(UOp body, const Staged& staged, std::vector<Axis> axes, b
   int64_t size = 1;
   const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
   for (Axis& axis : axes) {
-    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read))) return {};
+    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read, ranges))) return {};
     if (axis.joined() && !combined && several)
       return refuse(refused, "only one axis of ranges that are joined unevenly");
     if (axis.joined() && !combined && !measure(axis, staged.read, ranges, refused)) return {};
