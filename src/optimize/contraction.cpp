@@ -305,9 +305,9 @@ class Contraction {
     const int64_t tiles_down = ceil_div(m, t.rows);
     pack_left_ = packs_left(view_);
     pack_right_ = packs_right(view_) != taste_.other_right && view_.right.memory->is(Op::Param);
-    packs_in_block_ = pack_right_ && is_in_block(view_.column) &&
-                      (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <=
-                          target_.l2_bytes / 4 * 3;
+    packs_in_block_ =
+        pack_right_ && is_in_block(view_.column) &&
+        (view_.left.memory->ints(1) + depth_ * t.columns()) * bytes_ <= target_.l2_bytes / 4 * 3;
     // What is staged in the loops outside would be made for each block.
     if (!s_.nests.empty()) return;
     if (s_.reduces.size() > 1) return choose_block_axis();

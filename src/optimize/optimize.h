@@ -37,8 +37,9 @@
 //   stage 1 5 3          what is read from Param 1, as far as it depends on no other ranges, is
 //                        held in local memory over copies of the ranges of slots 5 and 3, row-major
 //                        in this order; the copies take the next slots
-//   stage 1 2+4 5        ranges joined by + are one axis: the stretch of memory over which they
-//                        move the read together, as an output's and a window's do
+//   stage 1 2+4 3+5      ranges joined by + are one axis: the stretch of memory over which they
+//                        move the read together, as an output's and a window's do. What the read's
+//                        gate says of them is said when the stage is filled
 //   stage sum 3 1        the same of the result of the kernel's only reduce
 //   bound 1              loops over rows that are staged for slot 1 end where a mask hides the rest
 //   divide 3             the sum over slot 3 is divided, not each of the weights in it, where these

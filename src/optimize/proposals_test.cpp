@@ -370,12 +370,11 @@ TEST_SUITE("actions") {
     if (!apart) over.insert(over.begin(), c);
     UOp i = y + dy + -1, j = x + dx + -1, from = apart ? o : c,
         w = apart ? o * 9 : (o * channels + c) * 9;
-    UOp inside =
-        logical_not(lt(i, index(0))) & lt(i, index(14)) & logical_not(lt(j, index(0))) &
-        lt(j, index(14));
+    UOp inside = logical_not(lt(i, index(0))) & lt(i, index(14)) & logical_not(lt(j, index(0))) &
+                 lt(j, index(14));
     UOp place = where(inside, ((n * channels + from) * 14 + i) * 14 + j, invalid());
-    UOp seen = where(inside, at(param(1, DType::f32, 8 * channels * 196), place),
-                     constant(DType::f32, 0));
+    UOp seen =
+        where(inside, at(param(1, DType::f32, 8 * channels * 196), place), constant(DType::f32, 0));
     UOp weight = at(param(2, DType::f32, channels * 9 * (apart ? 1 : channels)), w + dy * 3 + dx);
     UOp to = at(param(0, DType::f32, 8 * channels * 196), ((n * channels + o) * 14 + y) * 14 + x);
     return simplify(kernel(to, reduce_over(Op::Add, seen * weight, over), {n, o, y, x}));

@@ -67,10 +67,11 @@ inline UOp padded_windows(int64_t step, int64_t apart) {
       ky = range(2, index(3), Role::Reduce), kx = range(3, index(3), Role::Reduce),
       c = range(4, index(2), Role::Reduce), over[] = {ky, kx, c};
   UOp i = y * step + ky * apart + -1, j = x * step + kx * apart + -1;
-  UOp inside = logical_not(lt(i, index(0))) & lt(i, index(h)) & logical_not(lt(j, index(0))) & lt(j, index(w));
+  UOp inside = logical_not(lt(i, index(0))) & lt(i, index(h)) & logical_not(lt(j, index(0))) &
+               lt(j, index(w));
   UOp a = at(param(1, DType::i32, 2 * h * w), gated(inside, c * (h * w) + i * w + j));
-  UOp value = where(inside, a, constant(DType::i32, 0)) *
-              at(param(2, DType::i32, 18), c * 9 + ky * 3 + kx);
+  UOp value =
+      where(inside, a, constant(DType::i32, 0)) * at(param(2, DType::i32, 18), c * 9 + ky * 3 + kx);
   return simplify(kernel(at(param(0, DType::i32, rows * columns), y * columns + x),
                          reduce_over(Op::Add, value, over), {y, x}));
 }

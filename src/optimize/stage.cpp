@@ -273,7 +273,8 @@ static UOp staged_over(UOp body, const Staged& staged, std::vector<Axis> axes, b
   int64_t size = 1;
   const bool several = std::ranges::count_if(axes, &Axis::joined) > 1;
   for (Axis& axis : axes) {
-    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read, ranges))) return {};
+    if (axis.joined() && combined && !(staged.read && combine(axis, staged.read, ranges)))
+      return {};
     if (axis.joined() && !combined && several)
       return refuse(refused, "only one axis of ranges that are joined unevenly");
     if (axis.joined() && !combined && !measure(axis, staged.read, ranges, refused)) return {};
