@@ -385,13 +385,10 @@ TEST_SUITE("actions") {
     }
   }
 
-  TEST_CASE("overlapping windows of far rows are packed, and no gate is left beside products") {
+  TEST_CASE("no gate is left beside products of overlapping windows") {
     Arena arena;
     ArenaScope scope(arena);
     const Target target = avx512();
-    for (int64_t images : {16, 32, 64})  // fewer, as many and more than channels
-      CHECK(to_string(choose_actions(input_gradient(images), target).actions).find('+') !=
-            std::string::npos);
     const Program p = lower(optimize(input_gradient(64), target), target);
     int reduces = 0, gated = 0;
     for (Node* n : p.linear->src()) {
