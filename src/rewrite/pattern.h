@@ -48,11 +48,11 @@ struct PatNode {
   enum Kind : uint8_t { Variable, Constant, Number, Node, Fold, Lo, Hi };
   Kind kind = Number;
   Op op = Op::Const;
-  uint8_t nsrc = 0;
-  uint8_t var = 0;    // of Variable, Constant
-  bool more = false;  // further sources are allowed
+  uint8_t nsrc : 7 = 0;
+  bool more : 1 = false;  // further sources are allowed
+  uint8_t var = 0;        // of Variable, Constant
   DTypes dtypes = kAnyType;
-  double value = 0;  // of Number
+  float value = 0;  // of Number; exact
 };
 
 // A pattern: its nodes in prefix order.
@@ -63,7 +63,8 @@ struct Pat {
   constexpr Pat() = default;
   template <class T>
   requires(std::integral<T> || std::floating_point<T>) constexpr Pat(T value) : size(1) {
-    node[0].value = static_cast<double>(value);
+    node[0].value = static_cast<float>(value);
+    if (static_cast<T>(node[0].value) != value) throw "a pattern's number is a float's";
   }
   constexpr bool empty() const { return size == 0; }
   constexpr const PatNode& operator[](int at) const { return node[static_cast<size_t>(at)]; }
