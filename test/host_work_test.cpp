@@ -66,10 +66,11 @@ TEST_SUITE("host work") {
     EngineCounts work = work_of_step(1);
     MESSAGE(work.nodes, " nodes made, ", work.visits, " visited, ", work.attempts,
             " rules tried, ", work.plan_kernels, " kernels");
-    // Each of the eleven convolutions is tiled by some fifteen actions, each sum of channels by six.
-    CHECK(work.nodes <= 148'000);
+    // Each of the eleven convolutions is tiled by some fifteen actions, each sum of channels by six;
+    // for each of them padded planes are tried as well, whose rules are most of the attempts.
+    CHECK(work.nodes <= 117'000);
     CHECK(work.visits <= 23'200);
-    CHECK(work.attempts <= 56'000);
+    CHECK(work.attempts <= 71'000);
     CHECK(work.plan_kernels <= 60);
   }
 
