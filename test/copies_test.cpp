@@ -54,6 +54,11 @@ std::vector<int64_t> axes_of(const Tensor& x) {
 }
 std::vector<int64_t> last_size(const Tensor& x) { return {x.size(-1)}; }
 Outputs both(const ValuesIndices& r) { return {r.values, r.indices}; }
+Outputs both(const Extremes& r) { return {r.min, r.max}; }
+Outputs both(const std::pair<Tensor, Tensor>& r) { return {r.first, r.second}; }
+Outputs each(const UniqueValues& r) { return {r.values, r.inverse, r.counts}; }
+Tensor places_of(const Tensor& x) { return arange(x.size(0), {DType::i64, x.device()}); }
+Tensor one_step(const Tensor& a, const Tensor&) { return a; }
 // The rest of a view's rows that would copy: not in order in memory.
 bool in_order(const Tensor& x) { return x.is_contiguous(); }
 
@@ -66,6 +71,8 @@ bool in_order(const Tensor& x) { return x.is_contiguous(); }
 #name, kind, [](const Tensor& x) -> Outputs { return __VA_ARGS__; } \
   }
 #define UNARY(name) ROW(name, Copy, x.name(), mote::name(x)),
+#define UNARY_ALIAS(alias, name) ROW(alias, Copy, x.alias()),
+#define BINARY_ALIAS(alias, name) ROW(alias, Copy, x.alias(x), x.alias(0), x.alias(1)),
 #define BINARY(name)                                                               \
   ROW(name, Copy, x.name(x), x.name(number_like(x, 0)), x.name(number_like(x, 1)), \
       mote::name(number_like(x, 1), x), mote::name(number_like(x, 0), x)),         \
@@ -74,6 +81,11 @@ bool in_order(const Tensor& x) { return x.is_contiguous(); }
 // clang-format off
 const Row rows[] = {
     MOTE_UNARY(UNARY) MOTE_BINARY(BINARY) BINARY(mul)
+    MOTE_UNARY_ALIAS(UNARY_ALIAS) MOTE_BINARY_ALIAS(BINARY_ALIAS)
+    ROW(subtract, Copy, x.subtract(0), x.subtract(x, 0)),
+    ROW(divide, Copy, x.divide(1), x.divide(1, "floor"), x.divide(1, "trunc")),
+    ROW(polygamma, Copy, x.polygamma(0), x.polygamma(1)), ROW(mvlgamma, Copy, x.mvlgamma(1)),
+    ROWS(frexp, Copy, both(frexp(x))),
     ROW(add, Copy, x.add(0), x.add(x, 0), mote::add(0, x)),
     ROW(sub, Copy, x.sub(0), x.sub(x, 0)),
     ROW(div, Copy, x.div(1), x.div(1, "floor"), x.div(1, "trunc")),
@@ -133,6 +145,14 @@ const Row rows[] = {
     ROWS(chunk, View, x.chunk(1)), ROWS(unbind, View, x.unbind()),
     ROW(unfold, View, x.unfold(0, x.size(0), 1), x.unfold(0, 1, 1)),
     ROW(diagonal, View, x.diagonal()),
+    ROW(swapdims, View, x.swapdims(0, -1)), ROW(moveaxis, View, x.moveaxis(0, -1)),
+    ROW(adjoint, View, x.adjoint()), ROW(reshape_as, View, x.reshape_as(x)),
+    ROWS(as_strided, View, in_order(x) ? Outputs{x.as_strided(x.shape(), x.stride())} : Outputs{}),
+    ROWS(tensor_split, View, x.tensor_split(1)), ROWS(tensor_split, View, x.tensor_split({0, 1})),
+    ROWS(hsplit, View, x.hsplit(1)), ROWS(vsplit, View, x.vsplit(1)),
+    ROWS(dsplit, View, x.dsplit(1)), ROW(atleast_1d, View, atleast_1d(x)),
+    ROW(atleast_2d, View, atleast_2d(x)), ROW(atleast_3d, View, atleast_3d(x)),
+    ROWS(broadcast_tensors, View, broadcast_tensors({x})),
     ROW(index, View, x.index({}), x.index({Ellipsis}), x.index({Ellipsis, None})),
     ROW(index, View, x.index({Slice()}), x.index({0}), x.index({Slice(None, None, -1)})),
     ROW(index, Copy, x.index({whole_like(x, 0, 1)}), x.index({whole_like(x, 0, {})})),
@@ -163,6 +183,22 @@ const Row rows[] = {
     ROW(rot90, Copy, x.rot90(0)), ROW(rot90, Copy, x.rot90(1)), ROW(rot90, Copy, x.rot90(2)),
     ROW(tril, Copy, x.tril(), x.tril(100)), ROW(triu, Copy, x.triu(), x.triu(-100)),
     ROW(diag, Copy, x.diag()), ROW(diag_embed, Copy, x.diag_embed()),
+    ROW(diagflat, Copy, x.diagflat()), ROW(fliplr, Copy, x.fliplr()),
+    ROW(flipud, Copy, x.flipud()), ROW(sum_to_size, Copy, x.sum_to_size(x.shape())),
+    ROW(sum_to_size, Copy, x.sum_to_size(ones_for(x))),
+    ROW(select_scatter, Copy, x.select_scatter(x.select(0, 0), 0, 0)),
+    ROW(slice_scatter, Copy, x.slice_scatter(x), x.slice_scatter(x.narrow(0, 0, 0), 0, Slice(0, 0))),
+    ROW(diagonal_scatter, Copy, x.diagonal_scatter(x.diagonal())),
+    ROW(masked_scatter, Copy, x.masked_scatter(truth_like(x, true), x)),
+    ROW(masked_scatter, Copy, x.masked_scatter(truth_like(x, false), x)),
+    ROW(masked_scatter, Copy, x.masked_scatter(truth_like(x, false), x.flatten().narrow(0, 0, 0))),
+    ROW(put, Copy, x.put(whole_like(x, 0, 1), number_like(x, 1, 1))),
+    ROW(put, Copy, x.put(whole_like(x, 0, 0), number_like(x, 1, 0), true)),
+    ROW(index_put, Copy, x.index_put({whole_like(x, 0, 1)}, 1),
+        x.index_put({truth_like(x, false, x.shape())}, 1)),
+    ROW(index_reduce, Copy, x.index_reduce(0, places_of(x), x, "amax"),
+        x.index_reduce(0, places_of(x), x, "prod", false)),
+    ROW(index_reduce, Copy, x.index_reduce(0, whole_like(x, 0, 0), x.narrow(0, 0, 0), "mean")),
     ROW(gather, Copy, x.gather(0, whole_like(x, 0, x.shape()))),
     ROW(take_along_dim, Copy, x.take_along_dim(whole_like(x, 0, x.shape()), 0)),
     ROW(index_select, Copy, x.index_select(0, whole_like(x, 0, 1))),
@@ -189,6 +225,15 @@ const Row rows[] = {
     ROW(nansum, Copy, x.nansum()), ROW(nansum, Copy, x.nansum(0, true)),
     ROW(prod, Copy, x.prod()), ROW(prod, Copy, x.prod(0, true)), ROW(prod, Copy, x.prod(0)),
     ROW(mean, Copy, x.mean()), ROW(mean, Copy, x.mean(0, true)), ROW(mean, Copy, x.mean(0)),
+    ROW(nanmean, Copy, x.nanmean()), ROW(nanmean, Copy, x.nanmean(0, true)),
+    ROWS(std_mean, Copy, both(std_mean(x, 0, 0))), ROWS(var_mean, Copy, both(var_mean(x, 0, 0))),
+    ROWS(aminmax, Copy, both(x.aminmax())), ROWS(aminmax, Copy, both(x.aminmax(0, true))),
+    ROW(dist, Copy, x.dist(x * 0)), ROW(renorm, Copy, x.renorm(2, 0, 1000)),
+    ROW(cov, Copy, x.cov()), ROW(corrcoef, Copy, x.corrcoef()),
+    ROW(trapezoid, Copy, trapezoid(x), trapezoid(x, x)),
+    ROW(cumulative_trapezoid, Copy, cumulative_trapezoid(x), cumulative_trapezoid(x, x)),
+    ROW(cdist, Copy, cdist(x, x)), ROW(pdist, Copy, pdist(x)),
+    ROW(pairwise_distance, Copy, pairwise_distance(x, x * 0)),
     ROW(var, Copy, x.var(0, 0)), ROW(std, Copy, x.std(0, 0)),
     ROW(amax, Copy, x.amax(), x.amax({}, true)), ROW(amax, Copy, x.amax(0), x.amax(0, true)),
     ROW(amin, Copy, x.amin(), x.amin({}, true)), ROW(amin, Copy, x.amin(0), x.amin(0, true)),
@@ -220,6 +265,11 @@ const Row rows[] = {
     ROW(searchsorted, Copy, searchsorted(number_like(x, 1, 1), x)),
     ROW(bucketize, Copy, bucketize(x, number_like(x, 1, 1))),
     ROW(isin, Copy, isin(x, 1), isin(x, x)), ROW(argwhere, Copy, x.argwhere()),
+    ROWS(unique, Copy, each(x.unique())), ROWS(unique, Copy, each(x.unique(0))),
+    ROWS(unique_consecutive, Copy, each(x.unique_consecutive())),
+    ROWS(unique_consecutive, Copy, each(x.unique_consecutive(0))),
+    ROW(normal, Copy, normal(x, x * 0), normal(x, x)), ROW(poisson, Copy, poisson(x)),
+    ROW(randint_like, Copy, randint_like(x, 0, 5)),
     ROW(multinomial, Copy, x.multinomial(1)), ROW(bernoulli, Copy, (x * 0).bernoulli()),
 
     ROW(matmul, Copy, x.matmul(x)),
@@ -231,6 +281,17 @@ const Row rows[] = {
     ROW(addmm, Copy, x.addmm(x, eye(x.size(-1), -1, {x.dtype(), x.device()}), 1, 0)),
     ROW(linear, Copy, x.linear(eye(x.size(-1), -1, {x.dtype(), x.device()}))),
     ROW(tensordot, Copy, x.tensordot(number_like(x, 1), 0)),
+    ROW(tensordot, Copy, x.tensordot(x, Axes{-1}, Axes{-1})),
+    ROW(addbmm, Copy, x.addbmm(number_like(x, 1, {1, x.size(0), 1}),
+        number_like(x, 1, {1, 1, x.size(-1)}), 1, 0)),
+    ROW(baddbmm, Copy, x.baddbmm(number_like(x, 1, {x.size(0), x.size(1), 1}),
+        number_like(x, 1, {x.size(0), 1, x.size(-1)}), 1, 0)),
+    ROW(addmv, Copy, x.addmv(number_like(x, 1, {x.size(0), 1}), number_like(x, 1, 1), 1, 0)),
+    ROW(addr, Copy, x.addr(number_like(x, 1, x.size(0)), number_like(x, 1, x.size(-1)), 1, 0)),
+    ROW(vdot, Copy, x.vdot(x)), ROW(inner, Copy, x.inner(x), x.inner(number_like(x, 1))),
+    ROW(ger, Copy, x.ger(number_like(x, 1, 1))), ROW(cross, Copy, x.cross(x)),
+    ROW(chain_matmul, Copy, chain_matmul({x})), ROW(chain_matmul, Copy, chain_matmul({x, x})),
+    ROW(bilinear, Copy, bilinear(x, x, number_like(x, 1, {1, x.size(-1), x.size(-1)}))),
     ROW(kron, Copy, x.kron(number_like(x, 1, ones_for(x)))),
     ROW(cosine_similarity, Copy, x.cosine_similarity(x, 0)),
     ROW(conv1d, Copy, x.conv1d(number_like(x, 1, {1, 1, 1}))),
@@ -250,6 +311,26 @@ const Row rows[] = {
     ROW(adaptive_avg_pool3d, Copy, x.adaptive_avg_pool3d({x.size(-3), x.size(-2), x.size(-1)})),
     ROW(adaptive_max_pool1d, Copy, x.adaptive_max_pool1d(x.size(-1))),
     ROW(adaptive_max_pool2d, Copy, x.adaptive_max_pool2d({x.size(-2), x.size(-1)})),
+    ROW(adaptive_max_pool3d, Copy,
+        adaptive_max_pool3d(x, {x.size(-3), x.size(-2), x.size(-1)})),
+    ROWS(adaptive_max_pool1d_with_indices, Copy,
+         both(adaptive_max_pool1d_with_indices(x, x.size(-1)))),
+    ROWS(adaptive_max_pool2d_with_indices, Copy,
+         both(adaptive_max_pool2d_with_indices(x, {x.size(-2), x.size(-1)}))),
+    ROWS(adaptive_max_pool3d_with_indices, Copy,
+         both(adaptive_max_pool3d_with_indices(x, {x.size(-3), x.size(-2), x.size(-1)}))),
+    ROW(max_unpool1d, Copy, max_unpool1d(x, whole_like(x, 0, x.shape()), 1)),
+    ROW(max_unpool2d, Copy, max_unpool2d(x, whole_like(x, 0, x.shape()), 1)),
+    ROW(max_unpool3d, Copy, max_unpool3d(x, whole_like(x, 0, x.shape()), 1)),
+    ROW(lp_pool1d, Copy, lp_pool1d(x, 1, 1)), ROW(lp_pool2d, Copy, lp_pool2d(x, 1, 1)),
+    ROW(lp_pool3d, Copy, lp_pool3d(x, 1, 1)),
+    ROW(unfold, Copy, mote::unfold(x, 1, FoldOptions{})),
+    ROW(fold, Copy, fold(x, {1, x.size(-1)}, 1)),
+    ROW(grid_sample, Copy, grid_sample(x, affine_grid(
+        eye(2, 3, {x.dtype(), x.device()}).unsqueeze(0), x.shape()), "nearest")),
+    ROW(affine_grid, Copy, affine_grid(x.unsqueeze(0), {1, 1, 2, 2})),
+    ROW(channel_shuffle, Copy, channel_shuffle(x, 1)),
+    ROW(local_response_norm, Copy, local_response_norm(x, 1, 0)),
     ROW(interpolate, Copy, x.interpolate({.scale_factor = 1})),
     ROW(interpolate, Copy, x.interpolate({.scale_factor = 1, .mode = "nearest-exact"})),
     ROW(interpolate, Copy, x.interpolate({.scale_factor = 1, .mode = "area"})),
@@ -264,8 +345,20 @@ const Row rows[] = {
     ROW(group_norm, Copy, x.group_norm(1)), ROW(instance_norm, Copy, x.instance_norm()),
     ROW(dropout, Copy, x.dropout(0)), ROW(dropout, Copy, x.dropout(0.5, false)),
     ROW(dropout, Copy, x.dropout(0.5)), ROW(dropout, Copy, x.dropout(1)),
+    ROW(rrelu, Copy, rrelu(x), rrelu(x, 0, 1, true)),
+    ROW(gumbel_softmax, Copy, gumbel_softmax(x), gumbel_softmax(x, 1, true)),
+    ROW(alpha_dropout, Copy, alpha_dropout(x), alpha_dropout(x, 0, true),
+        alpha_dropout(x, 0.5, true)),
+    ROW(feature_alpha_dropout, Copy, feature_alpha_dropout(x), feature_alpha_dropout(x, 0, true)),
+    ROW(feature_alpha_dropout, Copy, feature_alpha_dropout(x, 0.5, true)),
+    ROW(dropout1d, Copy, dropout1d(x, 0), dropout1d(x, 0.5, false), dropout1d(x)),
+    ROW(dropout2d, Copy, dropout2d(x, 0), dropout2d(x, 0.5, false), dropout2d(x)),
+    ROW(dropout3d, Copy, dropout3d(x, 0), dropout3d(x, 0.5, false), dropout3d(x)),
     ROW(scaled_dot_product_attention, Copy, x.scaled_dot_product_attention(x, x)),
     ROW(embedding, Copy, whole_like(x, 0, 1).embedding(x), whole_like(x, 0, {}).embedding(x)),
+    ROW(embedding_bag, Copy, embedding_bag(whole_like(x, 0, {1, 1}), x),
+        embedding_bag(whole_like(x, 0, {1, 1}), x, {}, "max")),
+    ROW(embedding_bag, Copy, embedding_bag(whole_like(x, 0, 1), x, whole_like(x, 0, 1), "sum")),
     ROW(cross_entropy, Copy, x.cross_entropy(x.softmax(0), {.reduction = Reduction::none})),
     ROW(nll_loss, Copy, x.nll_loss(whole_like(x, 0, x.size(0)))),
     ROW(nll_loss, Copy, x.nll_loss(whole_like(x, 0, {}), {.reduction = Reduction::none})),
@@ -278,6 +371,36 @@ const Row rows[] = {
     ROW(smooth_l1_loss, Copy, x.smooth_l1_loss(x * 0, 0, Reduction::none)),
     ROW(huber_loss, Copy, x.huber_loss(x * 0, 1, Reduction::none)),
     ROW(kl_div, Copy, x.kl_div(x, Reduction::none)),
+    ROW(poisson_nll_loss, Copy, poisson_nll_loss(x, x * 0, false, false, 0, Reduction::none)),
+    ROW(poisson_nll_loss, Copy, poisson_nll_loss(x, x, true, true, 0, Reduction::none)),
+    ROW(gaussian_nll_loss, Copy, gaussian_nll_loss(x, x * 0, number_like(x, 1, ones_for(x)), false,
+        0, Reduction::none)),
+    ROW(hinge_embedding_loss, Copy,
+        hinge_embedding_loss(x, number_like(x, 1), 1, Reduction::none)),
+    ROW(margin_ranking_loss, Copy, margin_ranking_loss(x, x * 0, number_like(x, -1), 0,
+        Reduction::none)),
+    ROW(soft_margin_loss, Copy, soft_margin_loss(x, x, Reduction::none)),
+    ROW(multi_margin_loss, Copy, multi_margin_loss(x, whole_like(x, 0, x.size(0)), 1, 1, {},
+        Reduction::none)),
+    ROW(multi_margin_loss, Copy, multi_margin_loss(x, whole_like(x, 0, {}))),
+    ROW(multilabel_margin_loss, Copy, multilabel_margin_loss(x, whole_like(x, 0, x.shape()),
+        Reduction::none)),
+    ROW(multilabel_soft_margin_loss, Copy, multilabel_soft_margin_loss(x, x, {}, Reduction::none)),
+    ROW(cosine_embedding_loss, Copy, cosine_embedding_loss(x, x, whole_like(x, -1, x.size(0)), 0,
+        Reduction::none)),
+    ROW(triplet_margin_loss, Copy, triplet_margin_loss(x, x, x * 0, 1, 2, 0, true,
+        Reduction::none)),
+    ROW(triplet_margin_with_distance_loss, Copy, triplet_margin_with_distance_loss(x, x, x,
+        one_step, 0, false, Reduction::none)),
+    ROW(ctc_loss, Copy, ctc_loss(x, whole_like(x, 0, {x.size(1), 1}),
+        whole_like(x, x.size(0), x.size(1)), whole_like(x, 1, x.size(1)), x.size(-1) - 1,
+        Reduction::none)),
+    ROW(concat, Copy, concat({x})), ROW(concatenate, Copy, concatenate({x})),
+    ROW(row_stack, Copy, row_stack({x})), ROW(column_stack, Copy, column_stack({x})),
+    ROW(dstack, Copy, dstack({x})), ROW(block_diag, Copy, block_diag({x}), block_diag({x, x})),
+    ROW(cartesian_prod, Copy, cartesian_prod({x}), cartesian_prod({x, x})),
+    ROW(combinations, Copy, combinations(x, 1), combinations(x, 2, true)),
+    ROW(combinations, Copy, combinations(x, 0)), ROW(vander, Copy, vander(x), vander(x, 2, true)),
     ROW(cat, Copy, cat({x}), cat({x, x})), ROW(cat, Copy, cat({x, x.narrow(0, 0, 0)})),
     ROW(cat, Copy, cat({x.narrow(0, 0, 0), x}, -1)),
     ROW(stack, Copy, stack({x}), stack({x, x})), ROW(hstack, Copy, hstack({x})),
@@ -292,13 +415,15 @@ const Row rows[] = {
 // They write, mark, run or make, and give no tensor that was made from another one.
 const std::set<std::string> not_rows = {
     "add_", "sub_", "mul_", "div_", "clamp_", "assign", "copy_", "fill_", "zero_", "masked_fill_",
-    "uniform_", "normal_", "set", "index_put_", "scatter_", "scatter_add_", "requires_grad_",
+    "uniform_", "normal_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_",
+    "random_", "set", "index_put_", "scatter_", "scatter_add_", "requires_grad_",
     "grad", "gradient", "realize", "operator", "operator+=", "operator-=", "operator*=",
     "operator/=", "operator=", "operator[]",
     "arange", "empty", "eye", "from_blob", "from_bytes", "from_data", "from_values", "full",
-    "glorot_normal", "glorot_uniform", "kaiming_normal", "kaiming_uniform", "linspace", "normal",
-    "ones", "rand", "randint", "randn", "random_state", "randperm", "scalar", "tensor", "uniform",
-    "zeros", "name"};  // the last one is the word of a macro
+    "glorot_normal", "glorot_uniform", "kaiming_normal", "kaiming_uniform", "linspace",
+    "logspace", "tril_indices", "triu_indices", "hann_window", "hamming_window",
+    "blackman_window", "bartlett_window", "kaiser_window", "ones", "rand", "randint", "randn", "random_state", "randperm", "scalar", "tensor", "uniform",
+    "zeros", "name", "alias"};  // the last two are words of macros
 // clang-format on
 
 // How the tensor came to be.
@@ -465,9 +590,10 @@ void add_names(const char* header, std::set<std::string>& names) {
   std::string text((std::istreambuf_iterator<char>(file)), {});
   REQUIRE(!text.empty());
   static const std::regex declared(
-      R"((?:^|\n)\s*(?:inline |friend )?(?:Tensor&?|ValuesIndices|std::vector<Tensor>) )"
+      R"((?:^|\n)\s*(?:inline |friend )?(?:Tensor&?|ValuesIndices|Extremes|UniqueValues|)"
+      R"(std::vector<Tensor>|std::pair<Tensor, Tensor>) )"
       R"((operator[^(]*(?:\(\))?|\w+)\()");
-  static const std::regex listed(R"(F\((\w+)\))");
+  static const std::regex listed(R"(F\((\w+)(?:\)|, \w))");
   for (const std::regex* r : {&declared, &listed})
     for (std::sregex_iterator i(text.begin(), text.end(), *r), end; i != end; ++i)
       names.insert((*i)[1].str());

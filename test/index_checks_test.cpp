@@ -74,6 +74,17 @@ const Function functions[] = {
   F("index_add", "index_add", "index", true, mat(i).index_add(0, i, rows(i), 2)),
   F("index_copy", "index_copy", "index", true, mat(i).index_copy(0, i, rows(i))),
   F("index_fill", "index_fill", "index", true, mat(i).index_fill(0, i, 7)),
+  F("index_reduce", "index_reduce", "index", true,
+    mat(i).index_reduce(0, i, rows(i), "amax", false)),
+  F("put", "put", "index", true, vec(i).reshape({2, 3}).put(i, src(i))),
+  F("index_put", "index_put", "index", true, mat(i).index_put({i}, rows(i), true)),
+  F("max_unpool1d", "max_unpool1d", "index", true,
+    max_unpool1d(src(i).unsqueeze(0), i.unsqueeze(0), 1, {.output_size = kSize})),
+  F("max_unpool2d", "max_unpool2d", "index", true,
+    max_unpool2d(src(i).reshape({1, 2, 2}), i.reshape({1, 2, 2}), 1, {.output_size = {2, 3}})),
+  F("max_unpool3d", "max_unpool3d", "index", true,
+    max_unpool3d(src(i).reshape({1, 1, 2, 2}), i.reshape({1, 1, 2, 2}), 1,
+                 {.output_size = {1, 3, 2}})),
   F("index", "index", "index", true, mat(i).index({i})),
   F("index", "index", "index", true, mat(i).index({i, i % 3})),
   F("operator()", "index", "index", true, mat(i).t()(Slice(1, None, 1), i)),
@@ -81,10 +92,16 @@ const Function functions[] = {
   F("set", "set", "index", true, mat(i).clone().set({i, Slice()}, rows(i))),
   F("index_put_", "index_put_", "index", true, vec(i).clone().index_put_({i}, src(i), true)),
   F("embedding", "embedding", "index", false, i.embedding(mat(i))),
+  F("embedding_bag", "embedding_bag", "index", false, embedding_bag(i.reshape({2, 2}), mat(i))),
+  F("embedding_bag", "embedding_bag", "index", false,
+    embedding_bag(i, mat(i), arange(2, {.device = i.device()}) * 3, "max")),
   F("one_hot", "one_hot", "class", false, i.one_hot(kSize)),
   F("cross_entropy", "cross_entropy", "class", false, logits(i).cross_entropy(i)),
   F("cross_entropy", "cross_entropy", "class", false, logits(i).cross_entropy(i, weighted(i))),
   F("nll_loss", "nll_loss", "class", false, logits(i).nll_loss(i)),
+  F("multi_margin_loss", "multi_margin_loss", "class", false, multi_margin_loss(logits(i), i)),
+  F("multi_margin_loss", "multi_margin_loss", "class", false,
+    multi_margin_loss(logits(i), i, 2, 1, arange(kSize, {DType::f32, i.device()}))),
 };
 #undef F
 // clang-format on
@@ -257,6 +274,7 @@ void Cases::captured(const Values& good, const Values& bad) {
     Numbers got;
     const std::string error = error_of([&] { got = function(given).template to_vector<float>(); });
     if (!wrong) {
+      INFO(error);
       CHECK(error == fine);
       CHECK(close(got, wanted));
     } else {
@@ -304,11 +322,14 @@ TEST_SUITE("soak") {
 
 // Every declaration with an index among its parameters, but those that take a number.
 TEST_CASE("indices: all functions of the headers that take them are tried") {
-  std::set<std::string> tried = {"select"};  // a number
+  std::set<std::string> tried = {"select", "select_scatter"};  // a number
+  tried.insert("multilabel_margin_loss");                      // below: its classes end at a -1
   for (const Function& f : functions) tried.insert(f.name);
   // Targets that are values, not classes.
-  for (const char* name : {"binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss",
-                           "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"})
+  for (const char* name :
+       {"binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
+        "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss",
+        "hinge_embedding_loss", "margin_ranking_loss", "soft_margin_loss", "cosine_embedding_loss"})
     tried.insert(name);
   const std::string index = R"((?:\b(?:index|indices|target|num_classes)\b|Index [a-e]\b))";
   const std::regex declared(R"((operator\(\)|operator\[\]|\w+)\(([^;{}]*?)" + index +
@@ -472,7 +493,8 @@ TEST_CASE("indices: an integer that is shown many times is looked at once") {
   CHECK(has(error_of([&] { taken(6); }), "[take] index 6 is out of range"));
   // A mask's elements count as often as they are shown.
   Tensor mask = ints({0, 1, 1}).ne(0).contiguous().realize();
-  Tensor shown = mask.reshape({1, 3}).expand({3, 3}).narrow(0, 1, 2), x = zeros({2, 3}).contiguous();
+  Tensor shown = mask.reshape({1, 3}).expand({3, 3}).narrow(0, 1, 2),
+         x = zeros({2, 3}).contiguous();
   CHECK(error_of([&] { x.clone().set({shown}, ones({4})).realize(); }) == fine);
   CHECK(error_of([&] { x.clone().set({shown}, ones({2})).realize(); }) != fine);
 }
@@ -522,9 +544,8 @@ TEST_CASE("indices: variables are checked with the values of each replay") {
   CHECK(has(error_of([&] { at(from.bind(8)); }), "[index] from from = 8 there are no 1 elements"));
   CHECK(at(from.bind(7)).item<float>() == 7);
   Variable p("p", 1, 8), q("q", 1, 8);
-  auto seen = jit([&](const Sym& a, const Sym& b) {
-    return x(Slice(0, Size(a))).reshape({Size(b)}).sum();
-  });
+  auto seen = jit(
+      [&](const Sym& a, const Sym& b) { return x(Slice(0, Size(a))).reshape({Size(b)}).sum(); });
   for (int64_t i : {4, 6, 3}) CHECK(seen(p.bind(i), q.bind(i)).item<float>() == i * (i - 1) / 2);
   CHECK(has(error_of([&] { seen(p.bind(7), q.bind(6)); }),
             "[reshape] a shape of p = 7 elements does not fit one of q = 6"));
@@ -551,6 +572,73 @@ TEST_CASE("indices: classes that are ignored may be anything") {
   CHECK(has(error_of([&] { logits(given).cross_entropy(ints({1, -1, 3, 0})); }), "class -1 is"));
 }
 
+TEST_CASE("indices: classes that end at -1 or at a length") {
+  for (const char* device : {"CPU", "INTERP"}) {
+    Tensor scores = logits(ints({0}, device));
+    auto margin = [&](const Tensor& i) {
+      return multilabel_margin_loss(scores.select(0, 0).narrow(0, 0, i.size(0)), i);
+    };
+    const auto wanted = margin(ints({1, 3, -1, 0}, device)).item<float>();
+    CHECK(margin(ints({1, 3, -1, -1}, device)).item<float>() == doctest::Approx(wanted));
+    CHECK(margin(computed({1, 3, -1, 2}, device)).item<float>() == doctest::Approx(wanted));
+    for (int64_t wrong : {4, -2})
+      for (const Values& v : {
+               Values{1, wrong, -1, -1   },
+               Values{1, 3,     -1, wrong}
+      }) {
+        const std::string says =
+            text("[multilabel_margin_loss] class ", wrong, " is out of range for 4 classes");
+        CHECK(has(error_of([&] { margin(from(v, DType::i64, device)); }), says));
+        CHECK(has(error_of([&] { margin(computed(v, device)).item<float>(); }), says));
+      }
+    Tensor log_probs = scores.log_softmax(1).unsqueeze(1);
+    auto ctc = [&](const Tensor& i) {
+      Tensor losses =
+          ctc_loss(log_probs, i.unsqueeze(0), ints({kCount}, device), ints({2}, device));
+      return losses.item<float>();
+    };
+    CHECK(ctc(ints({1, 5, 99}, device)) == ctc(ints({1, 5, -7}, device)));
+    for (int64_t wrong : {6, -1})
+      CHECK(has(error_of([&] {
+                  ctc(ints({1, wrong, 0}, device));
+                }),
+                text("[ctc_loss] class ", wrong, " is out of range for 6 classes")));
+  }
+}
+
+TEST_CASE("indices: bags cover all indices, from the first on") {
+  for (const char* device : {"CPU", "INTERP"})
+    for (const char* mode : {"sum", "mean", "max"}) {
+      Tensor i = ints({4, 0, 5}, device);
+      auto bags = [&](const Tensor& offsets) {
+        return embedding_bag(i, mat(i), offsets, mode).to_vector<float>();
+      };
+      CHECK(bags(ints({0, 3}, device)).size() == 6);
+      for (const Tensor& offsets : {ints({1, 2}, device), computed({1, 2}, device)})
+        CHECK(has(error_of([&] { bags(offsets); }), "[embedding_bag] index -1 is out of range"));
+    }
+}
+
+TEST_CASE("indices: masked_scatter and select_scatter take what fits") {
+  for (const char* device : {"CPU", "INTERP"}) {
+    Tensor x = vec(ints({0}, device)), lazy = x > 2, known = (x > 2).contiguous().realize();
+    auto written = [&](const Tensor& mask, int64_t count) {
+      return x.masked_scatter(mask, arange(count, {DType::f32, device})).to_vector<float>();
+    };
+    for (const Tensor& mask : {lazy, known}) {
+      CHECK(written(mask, 4) == Numbers{0.5, 1.5, 0, 1, 2, 3});
+      CHECK(written(mask, 9) == Numbers{0.5, 1.5, 0, 1, 2, 3});
+      CHECK(written(mask & (x < 0), 0) == x.to_vector<float>());
+      CHECK(has(error_of([&] { written(mask, 3); }), "[masked_scatter] index 3 is out of range"));
+      CHECK(has(error_of([&] { written(mask, 0); }), "the mask has 4 true elements"));
+    }
+    Tensor row = vec(x).narrow(0, 0, 3);
+    for (int64_t wrong : {kSize, -kSize - 1})
+      CHECK(has(error_of([&] { mat(x).select_scatter(row, 0, wrong); }), "[select_scatter] "));
+    CHECK(mat(x).select_scatter(row, 0, -kSize)(0).to_vector<float>() == row.to_vector<float>());
+  }
+}
+
 TEST_CASE("indices: a mask takes one value for each true element") {
   for (const char* device : {"CPU", "INTERP"}) {
     Tensor x = vec(ints({0}, device)), lazy = x > 2, known = (x > 2).contiguous().realize();
@@ -570,9 +658,11 @@ TEST_CASE("indices: a mask takes one value for each true element") {
     // A mask that is repeated has as many true elements as it shows.
     for (const Tensor& mask : {lazy, known}) {
       Tensor rows = x.zeros_like().expand({3, x.size(0)}).clone(), repeated = mask.expand({3, 6});
-      CHECK(rows.clone().set({repeated}, arange(12, {DType::f32, device})).max().item<float>() == 11);
-      CHECK(error_of([&] { rows.clone().set({repeated}, arange(4, {DType::f32, device})).realize(); }) !=
-            fine);
+      CHECK(rows.clone().set({repeated}, arange(12, {DType::f32, device})).max().item<float>() ==
+            11);
+      CHECK(error_of([&] {
+              rows.clone().set({repeated}, arange(4, {DType::f32, device})).realize();
+            }) != fine);
     }
     FlagScope off(Flag::CHECK, 0);
     CHECK(written(lazy, {6, 7, 8}) == Numbers{0.5, 1.5, 6, 7, 8, 0});

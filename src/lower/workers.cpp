@@ -161,6 +161,7 @@ class Barriers {
       if (list_[i]->op == Op::End) open.pop_back();
     }
     before_.resize(list_.size());
+    awaited_.resize(list_.size());
     waits_.resize(list_.size());
     heads_.resize(list_.size());
   }
@@ -171,11 +172,10 @@ class Barriers {
     std::vector<UOp> out;
     int64_t number = 0;
     for (size_t i = 0; i < list_.size(); ++i) {
-      if (before_[i]) {
-        const int64_t all[] = {++number, 0};
-        if (waits_[i]) out.push_back(make(Op::Wait, DType::none, {}, Arg::of(intern_arg(all))));
-        out.push_back(make(Op::Barrier, DType::none, {}, Arg::of(number)));
-      }
+      if (before_[i] || waits_[i]) ++number;
+      const int64_t all[] = {number, 0};
+      if (waits_[i]) out.push_back(make(Op::Wait, DType::none, {}, Arg::of(intern_arg(all))));
+      if (before_[i]) out.push_back(make(Op::Barrier, DType::none, {}, Arg::of(number)));
       out.emplace_back(list_[i]);
     }
     return make(Op::Linear, DType::none, out, linear_->arg);
@@ -186,7 +186,8 @@ class Barriers {
   std::span<Node* const> list_;
   std::unordered_map<const Node*, int> memories_;
   std::vector<Used> uses_, inside_, heads_;  // of statements, in loops, when a round begins
-  std::vector<bool> before_, waits_;
+  // Statements with a barrier before them; where copies end for a barrier of a ring; all waits.
+  std::vector<bool> before_, awaited_, waits_;
   std::unordered_set<const Node*> rings_;  // memories that have barriers of their own
 
   uint64_t memory_bit(UOp place) {
@@ -229,6 +230,19 @@ class Barriers {
     return at;
   }
 
+  // Before a barrier of a ring: outside of the loops that start none of these copies.
+  size_t waiting_place(size_t i, std::span<const size_t> open, uint64_t copied) const {
+    for (; !open.empty() && !(inside_[open.back()].copied & copied);
+         open = open.first(open.size() - 1))
+      i = open.back();
+    return i;
+  }
+
+  bool again() {
+    heads_.assign(list_.size(), {});
+    return true;
+  }
+
   // Once through the statements; true: something is new, and it is to be done again.
   bool walk() {
     Used now;
@@ -236,9 +250,13 @@ class Barriers {
     bool changed = false;
     for (size_t i = 0; i < list_.size(); ++i) {
       UOp s(list_[i]);
-      waits_[i] = before_[i] && now.copied;
-      if (before_[i]) now = {};
-      if (s->is(Op::Barrier)) now = {.copied = now.copied};
+      waits_[i] = now.copied && (before_[i] || awaited_[i]);
+      if (waits_[i] || (s->is(Op::Wait) && s->ints(1) == 0)) now.copied = 0;
+      if (s->is(Op::Barrier) && now.copied) {
+        awaited_[waiting_place(i, open, now.copied)] = true;
+        return again();
+      }
+      if (before_[i] || s->is(Op::Barrier)) now = {};
       if (s->is(Op::Range)) {
         open.push_back(i);
         heads_[i].join(now);
@@ -254,8 +272,7 @@ class Barriers {
         open.pop_back();
       } else if (clash(uses_[i], now)) {
         before_[meeting_place(i, open)] = true;
-        heads_.assign(list_.size(), {});
-        return true;
+        return again();
       }
       now.join(uses_[i]);
     }

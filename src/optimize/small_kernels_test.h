@@ -78,7 +78,7 @@ inline UOp padded_windows(int64_t step, int64_t apart) {
 inline UOp plain_windows() { return padded_windows(1, 1); }
 inline UOp strided_windows() { return padded_windows(2, 1); }
 inline UOp dilated_windows() { return padded_windows(1, 2); }
-inline UOp uneven_windows() { return padded_windows(2, 3); }
+inline UOp uneven_windows() { return padded_windows(3, 2); }
 
 // The sum of 54 elements.
 inline UOp sum_of_all() {

@@ -109,6 +109,12 @@ constexpr Case cases[] = {
     {"rounds of tiles, three deep", tiles,
      "split 1 8 loop; split 2 4 reduce; local 3; global 1; stage 2 4 3; deep 5 3; copy 5; share 5 3",
      32, 2},
+    {"tiles, one copied before the rounds that the other is filled ahead for", tiles,
+     "split 0 4 loop; split 1 4 loop; local 3; local 4; global 0; stage 2 2 4; deep 5 2; "
+     "share 5 3; share 6 4; stage 1 3 2; copy 6; share 6 3; share 7 4", 16, 1},
+    {"tiles, both by copies, one for all rounds", tiles,
+     "split 0 4 loop; split 1 4 loop; local 3; local 4; global 0; stage 2 2 4; copy 5; deep 5 3; "
+     "share 5 3; share 6 4; stage 1 3 2; copy 6; share 6 3; share 7 4", 16, 1},
     {"products of tiles", bf16_tiles,
      "split 0 16 loop; split 1 8 loop; split 2 16 reduce; fragment 3 32 4 5; global 0; global 1", 32,
      0},

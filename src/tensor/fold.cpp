@@ -223,7 +223,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   expect(offsets.dim() == 1, "needs a vector of offsets, got shape ", offsets);
   const int64_t count = offsets.numel();
   Tensor at = arange(Number(indices.numel()), {DType::i64, indices.device()}).unsqueeze(1);
-  Tensor bag = (at >= offsets).sum(1) - 1;
+  Tensor bag = checked((at >= offsets).sum(1) - 1, {Must::Row, count});  // the first begins at 0
   Tensor none = zeros({count, weight.size(1)}, {rows.dtype(), rows.device()});
   Tensor of_bag = zeros({count, 1}, {DType::i64, rows.device()});
   Tensor size = of_bag.index_add(0, bag, counts.to_long());

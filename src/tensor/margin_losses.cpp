@@ -115,7 +115,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p, doubl
   const int64_t classes = rows.size(1);
   expect(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes), "needs ", classes,
          " class weights");
-  Tensor at = checked_index(target.reshape({rows.size(0), 1}), dims_of(rows)[1]);
+  Tensor at = checked(target.reshape({rows.size(0), 1}), {Must::Class, dims_of(rows)[1]});
   Tensor part = (margin - gather_at(rows, 1, at) + rows).relu();
   if (p == 2) part = part.square();
   if (weight.defined())
@@ -135,7 +135,10 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction r
   expect_index(classes);
   const int64_t count = rows.size(1);
   Tensor counts = (classes < 0).to_long().cumsum(1).eq(0);
-  Tensor at = checked_index(mote::where(counts, classes, 0), dims_of(rows)[1]);
+  Tensor at = mote::where(counts, classes, 0);
+  const Condition known = {Must::Class, dims_of(rows)[1], -1};
+  if (!is_settled(classes, known))
+    at = with_check(at, mote::where(classes.eq(-1), 0, classes), known);
   Tensor one_of =
       (arange(Number(count), {DType::i64, x.device()}).eq(at.unsqueeze(-1)) & counts.unsqueeze(-1));
   Tensor is_target = one_of.any(1);
@@ -215,7 +218,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   Tensor wide = log_probs.to(accumulator(log_probs.dtype()));
   Tensor lengths = target_lengths.reshape({count, 1});
   Tensor used = arange(Number(longest), {DType::i64, targets.device()}) < lengths;
-  Tensor labels = checked_index(mote::where(used, targets, blank), dims_of(log_probs)[2]);
+  Tensor labels = checked(mote::where(used, targets, blank), {Must::Class, dims_of(log_probs)[2]});
   Tensor blanks = labels.full_like(blank);
   Tensor line = stack({blanks, labels}, -1).flatten(1).pad({0, 1}, "constant", blank);
   Tensor at = arange(Number(places), {DType::i64, targets.device()});

@@ -273,7 +273,8 @@ Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& src, Loc where) 
   common_device({this, &mask, &src});
   const std::vector<Dim> dims = broadcast_dims(dims_of(*this), dims_of(mask));
   Tensor taken = broadcast_tensor(mask, dims), own = broadcast_tensor(*this, dims);
-  if (src.numel() == 0 || own.numel() == 0) return own;
+  if (own.numel() == 0) return own;
+  if (src.numel() == 0) return mote::where(checked(taken, {Must::Count, 0}), 0, own);
   Tensor place = taken.flatten().to_long().cumsum(0) - 1;
   place = mote::where(taken.flatten(), place, 0);
   place = checked_index(place, product(dims_of(src)));
