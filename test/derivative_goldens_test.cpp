@@ -61,8 +61,6 @@ constexpr Difference differences[] = {
     {"prod/", "inside", 2, "PyTorch divides"},
     {"glu/last", "extreme", 2, "1e300 times a rounding error"},
     {"kthvalue/", "", 3, "which of equal elements is the k-th is open"},
-    {"median/", "same", 3, "which of equal elements is the middle one is open"},
-    {"median/", "scales", 3, "which of equal elements is the middle one is open"},
     {"logcumsumexp/", "scales", 3, "the shares of huge equal elements add up to 1"},
     {"logcumsumexp/", "extreme", 3, "the shares of huge equal elements add up to 1"},
     {"pow/same", "ties", 2, "the mixed derivative at y = 0 is 1 / x, where PyTorch gives 0"},

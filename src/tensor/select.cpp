@@ -38,22 +38,22 @@ Tensor selected_key(const Tensor& keys, int64_t axis, const Tensor& rank, int bi
   return found;
 }
 
-// Of the k-th in order (rank counts from 0; of size 1 along the axis), the value and where it first
-// stands.
+// Of the k-th in order (rank counts from 0; of size 1 along the axis), the value and where it stands:
+// in a stable order on short axes, the first of equal elements on others.
 ValuesIndices at_rank(const Tensor& t, int64_t axis, const Tensor& rank) {
   const Dim& n = dims_of(t)[static_cast<size_t>(axis)];
-  Tensor key = ordered_key(t.detach()), found;
+  Tensor at;
   if (!n.is_symbolic() && n.size <= kShort) {
     const Tensor order = argsort_last(t.detach().movedim(axis, -1), false, n).movedim(-1, axis);
-    key = stored(key);
-    found = gather_at(key, axis, gather_at(order, axis, rank));
+    at = gather_at(order, axis, rank);
   } else {
-    key = padded(key, axis);
-    found = selected_key(key, axis, rank, key_bits(t.dtype()));
+    const Tensor key = padded(ordered_key(t.detach()), axis);
+    const Tensor found = selected_key(key, axis, rank, key_bits(t.dtype()));
+    const Tensor place = positions_along(key, axis, DType::i32);
+    const Tensor there = mote::where(key.eq(found), place, INT32_MAX);
+    at = reduce_tensor(Op::Min, there, {&axis, 1}, true);
   }
-  const Tensor place = positions_along(key, axis, DType::i32);
-  const Tensor there = mote::where(key.eq(found), place, INT32_MAX);
-  const Tensor at = stored(reduce_tensor(Op::Min, there, {&axis, 1}, true).to_long());
+  at = stored(at.to_long());
   return {gather_at(t, axis, at), at};
 }
 
@@ -74,16 +74,15 @@ Dim filled(const Tensor& t, int64_t axis) {
   return n;
 }
 
-// The lower of the two in the middle; of all that is not NaN, or NaN where there is one: it is the
-// last in order.
+// The lower of the two in the middle; of all that is not NaN, or the first NaN where there is one:
+// they are last in order.
 ValuesIndices middle(const Tensor& t, int64_t axis, bool ignore_nan) {
   const Dim n = filled(t, axis);
   Tensor rank = full_rank(t, axis, (n - 1) / 2);
   if (t.is_floating_point()) {
     const Tensor nans = reduce_tensor(Op::Add, t.isnan().to(DType::i32), {&axis, 1}, true);
-    const Tensor last = full_rank(t, axis, n - 1);
-    rank =
-        ignore_nan ? (last - nans).clamp_min(0).floor_divide(2) : mote::where(nans > 0, last, rank);
+    const Tensor last = full_rank(t, axis, n - 1) - nans;  // before the first NaN
+    rank = ignore_nan ? last.clamp_min(0).floor_divide(2) : mote::where(nans > 0, last + 1, rank);
   }
   return at_rank(t, axis, stored(rank));
 }
