@@ -9,8 +9,6 @@
 #pragma once
 #include <mote/fields.h>
 
-#include <tuple>
-
 namespace mote {
 
 // The marked leaves in a value, each once, and their names.
@@ -129,13 +127,12 @@ void note_plain_switch(const bool& which, bool now);
 
 template <class Module>
 void train(Module& m, bool training = true) {
-  walk_fields(m, "", [&](const std::string&, auto& part) requires requires {
-    part.training = training;
-  } {
-    if constexpr (std::is_same_v<decltype(part.training), bool>)
-      note_plain_switch(part.training, training);
-    part.training = training;
-  });
+  walk_fields(
+      m, "", [&](const std::string&, auto& part) requires requires { part.training = training; } {
+        if constexpr (std::is_same_v<decltype(part.training), bool>)
+          note_plain_switch(part.training, training);
+        part.training = training;
+      });
 }
 template <class Module>
 void eval(Module& m) {
@@ -320,10 +317,29 @@ struct MultiheadAttention {
                          const MultiheadCall& = {}, Loc = MOTE_HERE) const;
 };
 
+// Members one after the other. std::tuple would cost this header half of what it costs.
+template <class...>
+struct Row {
+  template <class Self, class F>
+  static void each(Self&, F&&) {}
+};
+template <class First, class... Rest>
+struct Row<First, Rest...> {
+  First first;
+  Row<Rest...> rest;
+  Row() = default;
+  explicit Row(First f, Rest... r) : first(std::move(f)), rest(std::move(r)...) {}
+  template <class Self, class F>
+  static void each(Self& self, F&& f) {
+    f(self.first);
+    Row<Rest...>::each(self.rest, f);
+  }
+};
+
 // One module after the other, as "0", "1" ...: also lambdas and functions of a tensor.
 template <class... Modules>
 struct Sequential {
-  std::tuple<Modules...> modules;
+  Row<Modules...> modules;
   explicit Sequential(Modules... m) : modules(std::move(m)...) {}
   Sequential() = default;
 
@@ -337,7 +353,7 @@ struct Sequential {
   }
   Tensor operator()(const Tensor& x, Loc where = MOTE_HERE) const {
     Tensor y = x;
-    std::apply([&](const auto&... m) { ((y = called(m, y, where)), ...); }, modules);
+    Row<Modules...>::each(modules, [&](const auto& m) { y = called(m, y, where); });
     return y;
   }
 
@@ -352,11 +368,10 @@ struct Sequential {
   template <class Self, class F>
   static void each_module(Self& self, F&& f) {
     size_t i = 0;
-    auto one = [&](auto& m) {
+    Row<Modules...>::each(self.modules, [&](auto& m) {
       std::string name = std::to_string(i++);
       if constexpr (HasFields<std::remove_reference_t<decltype(m)>>) f(std::string_view(name), m);
-    };
-    std::apply([&](auto&... m) { (one(m), ...); }, self.modules);
+    });
   }
 };
 

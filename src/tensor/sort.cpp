@@ -192,7 +192,8 @@ int key_bits(DType dtype) { return dtype == DType::boolean ? 8 : 8 * size_of(dty
 Tensor ordered_key(const Tensor& t) {
   const DType d = t.dtype();
   const bool wide = size_of(d) == 8;
-  const int64_t sign = int64_t{1} << (wide ? 63 : key_bits(d) - 1), magnitude = sign - 1;
+  const uint64_t top = uint64_t{1} << (wide ? 63 : key_bits(d) - 1);
+  const auto sign = static_cast<int64_t>(top), magnitude = static_cast<int64_t>(top - 1);
   if (is_float(d)) {
     constexpr DType words[] = {DType::i8, DType::i16, DType::i32, DType::i64};
     const Tensor word = (t + 0.0).bitcast(words[std::bit_width(unsigned(size_of(d))) - 1]);
