@@ -13,7 +13,7 @@
 //   * All memory is taken before anything runs: an error leaves every tensor as it was.
 // The graph, with buffers numbered and variable values taken out, is the key of the schedule cache
 // (with the flags that change code and the devices): a second step of a loop costs one look-up.
-// One realization runs at a time in a process.
+// Threads may realize at the same time: each takes a lease on the storages it touches (lease.h).
 #pragma once
 #include <mote/tensor.h>
 

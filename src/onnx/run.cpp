@@ -126,8 +126,18 @@ const Attribute* Runner::attribute(const Node& node, std::string_view name) cons
   return a;
 }
 
+// While a graph or a function runs, names are looked up in its frame first.
+struct Runner::Inside {
+  Runner& runner;
+  Frame* before;
+  Inside(Runner& r, Frame& frame) : runner(r), before(r.frame_) {
+    expect(r.depth_ + 1 < deepest, "graphs and functions are nested more than ", deepest, " deep");
+    r.frame_ = &frame, ++r.depth_;
+  }
+  ~Inside() { runner.frame_ = before, --runner.depth_; }
+};
+
 Outputs Runner::run(const Graph& graph, std::vector<Value> inputs, Frame* outer) {
-  expect(++depth_ < deepest, "graphs and functions are nested more than ", deepest, " deep");
   Frame frame{.outer = outer};
   if (const auto it = initializers_.of.find(&graph); it != initializers_.of.end())
     frame.values = it->second;
@@ -136,12 +146,7 @@ Outputs Runner::run(const Graph& graph, std::vector<Value> inputs, Frame* outer)
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() || !frame.values.contains(graph.inputs[i].name))
       frame.values[graph.inputs[i].name] = std::move(inputs[i]);
-  Frame* before = std::exchange(frame_, &frame);
-  struct Restore {
-    Runner& r;
-    Frame* before;
-    ~Restore() { r.frame_ = before, --r.depth_; }
-  } restore{*this, before};
+  Inside inside(*this, frame);
   for (const Node& node : graph.nodes) run_node(node);
   Outputs out;
   for (const Port& p : graph.outputs) {
@@ -152,19 +157,13 @@ Outputs Runner::run(const Graph& graph, std::vector<Value> inputs, Frame* outer)
 }
 
 Outputs Runner::run_function(const Node& node, const std::vector<const Value*>& in) {
-  expect(++depth_ < deepest, "graphs and functions are nested more than ", deepest, " deep");
   const Function& fn = *node.function;
   expect(in.size() <= fn.inputs.size(), "the function ", quoted(fn.name), " has ", fn.inputs.size(),
          " inputs, but is given ", in.size());
   Frame frame{.function = &node, .body = &fn, .function_frame = frame_};
   for (size_t i = 0; i < fn.inputs.size(); ++i)
     frame.values[fn.inputs[i]] = i < in.size() && in[i] ? *in[i] : Value();
-  Frame* before = std::exchange(frame_, &frame);
-  struct Restore {
-    Runner& r;
-    Frame* before;
-    ~Restore() { r.frame_ = before, --r.depth_; }
-  } restore{*this, before};
+  Inside inside(*this, frame);
   for (const Node& n : fn.nodes) run_node(n);
   Outputs out;
   for (const std::string_view name : fn.outputs) {

@@ -86,6 +86,7 @@ class Runner {
   bool follows() const { return follows_; }
 
  private:
+  struct Inside;
   void run_node(const Node& node);
   Outputs run_function(const Node& node, const std::vector<const Value*>& in);
   Outputs evaluate(const Node& node, const std::vector<const Value*>& in);
