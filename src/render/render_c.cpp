@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -184,6 +185,7 @@ class CWriter : public Writer {
                               : wraps && a.lanes > 1 ? text("(", unsigned_name(b), ")", b.text)
                                                      : b.text;
     const std::string whole = text(left, " ", infix(op), " ", right);
+    if (dtype == DType::boolean && a.lanes > 1) return combine(op, a, b, whole);
     return define(dtype, a.lanes, is_float(dtype) ? whole : narrow(dtype, a.lanes, whole));
   }
 
@@ -387,12 +389,18 @@ class CWriter : public Writer {
                   "}).to");
   }
 
-  // Bytes of 0 and -1 made as wide as the elements they choose.
+  // The bools c, bytes of 0 and -1, made as wide as the elements they choose. What a comparison of
+  // such elements gave has that width: gcc does not see that narrowing and widening undo each other.
+  Value mask_of(const Value& c, DType bits) {
+    const auto wide = masks_.find({c.text, bits});
+    return wide == masks_.end() ? converted(c.text, bits, c.lanes) : wide->second;
+  }
+
   Value select(const Value& c, const Value& a, const Value& b) {
     if (a.lanes == 1) return define(a.dtype, 1, c.text, " ? ", a.text, " : ", b.text);
     const DType bits = mask_type(a.dtype);
     const std::string t = use(bits, a.lanes);
-    const Value mask = converted(c.text, bits, a.lanes);
+    const Value mask = mask_of(c, bits);
     return define(a.dtype, a.lanes, "(", use(a.dtype, a.lanes), ")(((", t, ")", a.text, " & ",
                   mask.text, ") | ((", t, ")", b.text, " & ~", mask.text, "))");
   }
@@ -409,10 +417,27 @@ class CWriter : public Writer {
                   sum, c.text, ", ", words, a.text, ", ", words, b.text, ")");
   }
 
+  // And, Or, Xor of bools, and of what they were made from.
+  Value combine(Op op, const Value& a, const Value& b, const std::string& whole) {
+    const Value bools = define(DType::boolean, a.lanes, narrow(DType::boolean, a.lanes, whole));
+    for (DType bits : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+      const auto x = masks_.find({a.text, bits}), y = masks_.find({b.text, bits});
+      if (x == masks_.end() || y == masks_.end()) continue;
+      masks_.insert({{bools.text, bits},
+                     define(bits, a.lanes, x->second.text, " ", infix(op), " ", y->second.text)});
+    }
+    return bools;
+  }
+
   Value compare(const char* how, const Value& a, const Value& b) {
     const std::string whole = text(a.text, " ", how, " ", b.text);
     if (a.lanes == 1) return define(DType::boolean, 1, whole);
-    if (a.dtype != DType::boolean) return converted(whole, DType::boolean, a.lanes);
+    if (a.dtype != DType::boolean) {
+      const Value wide = define(mask_type(a.dtype), a.lanes, whole);
+      const Value bools = converted(wide.text, DType::boolean, a.lanes);
+      masks_.insert({{bools.text, wide.dtype}, wide});
+      return bools;
+    }
     const bool less = how[0] == '<';
     return define(DType::boolean, a.lanes,
                   less ? text("~", a.text, " & ", b.text) : text("~(", a.text, " ^ ", b.text, ")"));
@@ -448,6 +473,7 @@ class CWriter : public Writer {
   bool streams_ = false, multiplies_words_ = false;
   int next_ = 0, loops_made_ = 0, depth_ = 1;
   std::set<int> slots_;
+  std::map<std::pair<std::string, DType>, Value> masks_;  // of vectors of bools, by their width
   std::set<TypeKey> types_{
       {1, DType::i64, false}
   };
