@@ -95,4 +95,13 @@ Tensor prod_over(const Size& n, const KernelTerm& term);
 Tensor max_over(const Size& n, const KernelTerm& term);
 Tensor min_over(const Size& n, const KernelTerm& term);
 
+// The tensor that a function in C fills:
+//   void name(float* out, const float* a, const int64_t* b, int64_t n, ...)
+// gets its memory, that of the inputs, and the numbers, all in row-major order. `text` defines it,
+// and what it needs. CPU only; other devices say that they take no text. It is compiled in the call,
+// runs when its tensor is asked for, and has the derivatives that custom_function (grad.h) gives it.
+Tensor source_kernel(const std::string& name, const std::string& text, const Sizes& shape,
+                     DType dtype, const std::vector<Tensor>& inputs,
+                     const std::vector<int64_t>& numbers = {}, Loc = MOTE_HERE);
+
 }  // namespace mote
