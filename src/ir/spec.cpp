@@ -395,7 +395,7 @@ MOTE_MADE_FIRST const StageRow stage_rows[] = {
     {"tensor",
      ops_with(Movement) | ops_with(Alu) | ops_with(Moves) |
          OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,
-               Op::After, Op::Sink},
+               Op::After, Op::Sink, Op::Source},
      every, tensor_rules},
     {         "kernel",
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,

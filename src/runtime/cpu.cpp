@@ -109,11 +109,7 @@ class Cpu : public Device {
     check(c_compiler_available(&why_not), "a program in C needs a C compiler: ", why_not);
     Program p;
     p.name = "mote_entry";
-    try {
-      return compile(text, p, true);
-    } catch (const Error& e) {
-      fail(ErrorKind::User, e.what());
-    }
+    return compile(text, p, true);
   }
 
   std::string about() const override {

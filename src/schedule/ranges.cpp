@@ -295,6 +295,13 @@ class Assigner {
     return {};
   }
 
+  // Whether a program may write the buffer that its result goes to: it reads nothing there.
+  bool may_fill(const KernelDraft& k, const Entry& e) const {
+    if (!k.whole->is(Op::Source) || e.stores.size() != 1) return false;
+    const int buffer = buffer_of(under(e.stores[0]->src(0)).leaf);
+    return std::ranges::find(k.sources, buffer, &Holder::buffer) == k.sources.end();
+  }
+
   // The sources in memory as a whole, then one transfer or run.
   void visit_whole(UOp n) {
     Entry& e = draft_.at(n);
@@ -302,16 +309,23 @@ class Assigner {
     int k = new_kernel(n->device);
     Output o;
     o.node = n;
-    o.buffer = add_temporary(n);
     std::vector<Holder> sources;
     const uint32_t count = n->is(Op::Copy) ? 1 : n->nsrc;
     for (uint32_t i = 0; i < count; ++i) sources.push_back(source_of(k, n->src(i)));
     KernelDraft& draft = draft_.kernels[static_cast<size_t>(k)];
     draft.whole = n, draft.sources = std::move(sources);
     if (n->provenance) draft.add_provenance(n->provenance);
+    if (may_fill(draft, e)) {
+      o.store = e.stores[0];
+      e.stores.clear();
+      o.buffer = buffer_of(under(o.store->src(0)).leaf);
+      for (int later : waiting_[o.store.get()]) read_after(later, k);
+    } else {
+      o.buffer = add_temporary(n);
+    }
     draft.outputs.push_back(o);
     e.stored = true;
-    e.holder = {o.buffer, {}};
+    e.holder = o.holder();
     for (const Request& r : e.requests) read_after(r.kernel, k);
     for (UOp s : e.stores) store_root(s, n);
     e.stores.clear();

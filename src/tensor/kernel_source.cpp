@@ -51,7 +51,7 @@ Tensor source_kernel(const std::string& name, const std::string& text, const Siz
     expect(inputs[i].defined(), name, ": input ", i, " is undefined");
     expect(!shape_of(inputs[i]).symbolic, name, ": input ", i, " has a symbolic size: ", inputs[i]);
     common_device({&inputs[0], &inputs[i]});
-    sources.push_back(prim::contiguous(node_of(inputs[i])));
+    sources.push_back(node_of(inputs[i]));
   }
   std::vector<int64_t> dims;
   for (const Dim& d : to_dims(shape)) dims.push_back(numeric(d));
@@ -60,7 +60,13 @@ Tensor source_kernel(const std::string& name, const std::string& text, const Siz
   try {
     compile_source(device,
                    tensor_graph::make(Op::Source, DType::none, {}, Arg::of(intern_arg({}, whole))));
-  } catch (const Error& e) { fail_call(name, ": ", e.what()); }
+  } catch (const Error& e) {
+    std::string why = e.what();  // where it happened is said once
+    const std::string here = mote::text(" (", place(current_provenance()), ")");
+    while (why.ends_with(here)) why.resize(why.size() - here.size());
+    while (why.ends_with('\n')) why.pop_back();
+    fail_call(name, ": ", why);
+  }
   return make_value(
       tensor_graph::make(Op::Source, dtype, sources, Arg::of(intern_arg(dims, whole))), device);
 }
