@@ -81,9 +81,26 @@ std::shared_ptr<const Kernel> compiled(UOp body, const Tuned& tuned, Device& dev
   return kernel;
 }
 
+// Of a program in the device's language: as it is.
+std::shared_ptr<const Kernel> compiled_source(UOp body, Device& device) {
+  const auto start = std::chrono::steady_clock::now();
+  auto kernel = std::make_shared<Kernel>();
+  kernel->text = body->arg.object->str;
+  kernel->name = kernel->text.substr(3, kernel->text.find('\n') - 3);  // the first line: // name
+  kernel->extent = flatten_graph(index(1));
+  if (flag(Flag::DEBUG) >= 4) std::fprintf(stderr, "%s\n", kernel->text.c_str());
+  kernel->code = device.compile_source(kernel->text);
+  ++counters().kernels_compiled;
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  kernel->compile_ms = took.count();
+  return kernel;
+}
+
 std::shared_ptr<const Kernel> build(const Flat& flat, Device& device) {
   WorkArena arena;
-  UOp body = checked(unflatten_graph(flat), Stage::Kernel, "schedule");
+  UOp body = unflatten_graph(flat);
+  if (body->is(Op::Source)) return compiled_source(body, device);
+  checked(body, Stage::Kernel, "schedule");
   if (flag(Flag::DEBUG) >= 5) std::fprintf(stderr, "%s\n", print(body).c_str());
   std::optional<Tuned> searched = searched_actions(body, device);
   return compiled(body, searched ? *searched : default_actions(body, device.target()), device);
@@ -104,7 +121,8 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
   }
   if (flag(Flag::BEAM) && !missing.empty()) {
     std::vector<const Flat*> unknown;
-    for (size_t i : missing) unknown.push_back(&keys[i].flat);
+    for (size_t i : missing)
+      if (!bodies[i]->is(Op::Source)) unknown.push_back(&keys[i].flat);
     search_kernels(unknown, device, {.width = static_cast<int>(flag(Flag::BEAM))});
   }
   const FlagScopes flags;

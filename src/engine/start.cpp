@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/lifetime.h"
 #include "engine/checks.h"
+#include "engine/kernel_cache.h"
 #include "runtime/device.h"
 #include "tensor/impl.h"
 
@@ -69,6 +70,7 @@ void start_engine() {
     look_at_values = look_in_host_memory;
     note_extent = record_part;
     open_device = [](uint8_t id) { device(id); };
+    compile_source = [](uint8_t id, UOp source) { kernels_for({&source, 1}, device(id)); };
     return true;
   }();
 }

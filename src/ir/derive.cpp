@@ -343,6 +343,7 @@ std::vector<Dim> derive_shape(const Parts& p) {
     case Op::Buffer: return {Dim(p.arg.storage->count)};
     case Op::Param: return {Dim(p.arg.object->ints[1])};
     case Op::Iota: return list_dims(p);
+    case Op::Source: return {p.arg.object->ints.begin(), p.arg.object->ints.end()};
     case Op::Reduce: {
       if (!p.src[0]->shape) return {};
       std::vector<Dim> out = p.src[0]->shape->dims;

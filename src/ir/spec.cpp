@@ -105,7 +105,10 @@ bool all_ranges(std::span<Node* const> src) {
 bool is_place_of(UOp u) { return u->is(Op::Param) || u->is(Op::Index); }
 
 bool fits_its_kernel(UOp call) {
-  if (call->nsrc < 2 || !call->src(0)->is(Op::Sink)) return false;
+  if (call->nsrc < 2) return false;
+  auto is_here = [&](UOp place) { return is_place_of(place) && place->device == call->device; };
+  if (call->src(0)->is(Op::Source)) return std::ranges::all_of(call->src().subspan(1), is_here);
+  if (!call->src(0)->is(Op::Sink)) return false;
   std::vector<UOp> params(call->nsrc - 1);
   for (UOp n : toposort(call->src(0))) {
     if (!n->is(Op::Param)) continue;
@@ -116,9 +119,8 @@ bool fits_its_kernel(UOp call) {
   for (uint32_t i = 1; i < call->nsrc; ++i) {
     const UOp place = call->src(i), p = params[i - 1];
     // A temporary is a slice of an arena of bytes.
-    if (!p || !is_place_of(place) || (place->dtype != p->dtype && place->dtype != DType::u8))
+    if (!p || !is_here(place) || (place->dtype != p->dtype && place->dtype != DType::u8))
       return false;
-    if (place->device != call->device) return false;
   }
   return true;
 }
@@ -267,7 +269,7 @@ MOTE_MADE_FIRST const SpecRule plan_rules[] = {
        return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype &&
               u->src(1)->dtype == DType::index;
      }},
-    {Op::Call, "a Call runs a kernel on a place for each of its Params, all on one device",
+    {Op::Call, "a Call runs a kernel, or a program, on a place for each of its Params, all on one device",
      fits_its_kernel},
     {Op::Copy, "Copy names two places and a number of bytes",
      [](UOp u) { return u->nsrc == 3 && is_place_of(u->src(0)) && is_place_of(u->src(1)) &&
@@ -393,14 +395,14 @@ MOTE_MADE_FIRST const StageRow stage_rows[] = {
     {"tensor",
      ops_with(Movement) | ops_with(Alu) | ops_with(Moves) |
          OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,
-               Op::After, Op::Sink},
+               Op::After, Op::Sink, Op::Source},
      every, tensor_rules},
     {         "kernel",
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
                            Op::Index, Op::Store, Op::Fetch, Op::Stage, Op::End, Op::Sink},
      Op::Sink, kernel_rules},
     {"plan",
-     ops_with(Alu) | OpSet{Op::Const, Op::Param, Op::Range, Op::Index, Op::Sink, Op::Call, Op::Copy,
+     ops_with(Alu) | OpSet{Op::Const, Op::Param, Op::Range, Op::Index, Op::Sink, Op::Call, Op::Copy, Op::Source,
                            Op::End, Op::Linear},
      Op::Linear, plan_rules},
     { "program",

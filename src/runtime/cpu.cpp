@@ -100,20 +100,16 @@ class Cpu : public Device {
   }
 
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
-    const bool c = use_c();
-    static const CpuTarget* host = llvm_available() ? new CpuTarget(host_cpu_target()) : nullptr;
-    std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
-                             : llvm_version() + describe(*host);
-    std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
-    std::vector<std::string> options;
-    if (c && !contracts(c_target_)) options.emplace_back("-ffp-contract=off");
-    for (const std::string& o : options) key += "\n" + o;
-    const bool keep = flag(Flag::CACHE);
-    if (keep)
-      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
-    std::vector<uint8_t> object = c ? c_compile(text, options) : llvm_compile(text, *host);
-    if (keep) compile_cache().put(key, object);
-    return std::make_unique<CpuCode>(object, p);
+    return compile(text, p, use_c());
+  }
+
+  // The compiler says what is wrong with a text, the loader which function is missing.
+  std::unique_ptr<Code> compile_source(const std::string& text) override {
+    std::string why_not;
+    check(c_compiler_available(&why_not), "a program in C needs a C compiler: ", why_not);
+    Program p;
+    p.name = "mote_entry";
+    return compile(text, p, true);
   }
 
   std::string about() const override {
@@ -133,6 +129,22 @@ class Cpu : public Device {
 
  private:
   Target c_target_;
+
+  std::unique_ptr<Code> compile(const std::string& text, const Program& p, bool c) const {
+    static const CpuTarget* host = llvm_available() ? new CpuTarget(host_cpu_target()) : nullptr;
+    std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
+                             : llvm_version() + describe(*host);
+    std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
+    std::vector<std::string> options;
+    if (c && !contracts(c_target_)) options.emplace_back("-ffp-contract=off");
+    for (const std::string& o : options) key += "\n" + o;
+    const bool keep = flag(Flag::CACHE);
+    if (keep)
+      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
+    std::vector<uint8_t> object = c ? c_compile(text, options) : llvm_compile(text, *host);
+    if (keep) compile_cache().put(key, object);
+    return std::make_unique<CpuCode>(object, p);
+  }
 
   static void run(const Launch& l, std::span<void* const> buffers) {
     const auto& code = *static_cast<const CpuCode*>(l.code.get());

@@ -26,6 +26,10 @@ void host_addresses(const Launch& launch, std::vector<void*>& out) {
   for (DeviceAddress a : launch.buffers) out.push_back(host_address(a));
 }
 
+std::unique_ptr<Code> Device::compile_source(const std::string&) {
+  fail(ErrorKind::User, text("the device ", name(), " takes no programs as text"));
+}
+
 Token Device::copy_in(DeviceAddress to, const void* host, int64_t bytes,
                       std::span<const Token> after) {
   for (const Token& t : after) t.wait();

@@ -66,6 +66,11 @@ class Device {
   virtual std::string render(const Program& program) = 0;
   virtual std::unique_ptr<Code> compile(const std::string& text, const Program& program) = 0;
 
+  // Code from a program of the user's; a User error where this device takes none, and with the
+  // compiler's words where it is wrong. It defines
+  // void mote_entry(void** buffers, const int64_t*, int64_t, int64_t).
+  virtual std::unique_ptr<Code> compile_source(const std::string& text);
+
   // Work, in order, after the tokens given.
   virtual Token submit(LaunchList list, std::span<const Token> after) = 0;
   virtual Token copy_in(DeviceAddress to, const void* host, int64_t bytes,

@@ -162,7 +162,7 @@ class Bounder {
     const bool long_chain = mine.size > target.max_ops / 4 || mine.leaves.size() > most / 4;
     if (ends_fold(n, long_chain ? 0 : target.launch_cost) || repeats_reads(n, mine))
       bounds_.forced[n->id] = true;
-    if (n->is(Op::Copy) || bounds_.stored[n->id] || bounds_.forced[n->id]) mine = only(n.get());
+    if (takes_all(n) || bounds_.stored[n->id] || bounds_.forced[n->id]) mine = only(n.get());
   }
 
   // Whether a fold of much, of more than `work` elements, is complete here: at the reduce, or where

@@ -41,7 +41,7 @@ double fold_count(UOp reduce) {
 }
 
 static bool is_buffer(UOp n) {
-  return OpSet{Op::Param, Op::After, Op::Contiguous, Op::Copy}.has(n->op);
+  return OpSet{Op::Param, Op::After, Op::Contiguous, Op::Copy, Op::Source}.has(n->op);
 }
 
 // Writes in order happen once each, however many places they may go to.

@@ -111,7 +111,7 @@ const KernelFacts& Facts::of(UOp body) {
 }
 
 bool Facts::reads(UOp step, uint32_t place) {
-  if (!step->is(Op::Call)) return place >= written_by(step);
+  if (!is_kernel(step)) return place >= written_by(step);
   const std::vector<bool>& is_read = of(step->src(0)).is_read;
   return place < is_read.size() && is_read[place];
 }

@@ -119,8 +119,8 @@ class Builder {
   UOp value(UOp n, uint32_t i) {
     Entry& e = draft_.at(n);
     Request& r = e.requests[i];
-    if (kernel_of(r).copy) return {};
-    if (e.stored && (n->is(Op::Copy) || i != e.own)) return read(n, r);
+    if (kernel_of(r).whole) return {};
+    if (e.stored && (takes_all(n) || i != e.own)) return read(n, r);
     if (e.staged && i == e.own) return e.stage->src(0);
     if (e.staged) return read_stage(n, r);
     return computed(n, r);
@@ -171,9 +171,9 @@ class Builder {
   }
 
   void finish(KernelDraft& k) {
-    if (k.copy && k.copy_source.buffer < 0)
-      k.copy_source = draft_.at(k.outputs[0].node->src(0)).holder;
-    if (k.copy) return;
+    for (uint32_t i = 0; i < k.sources.size(); ++i)
+      if (k.sources[i].buffer < 0) k.sources[i] = draft_.at(k.whole->src(i)).holder;
+    if (k.whole) return;
     for (Output& o : k.outputs) {
       o.value = simplify(draft_.at(o.node).requests[o.request].value);
       o.position = simplify(o.position);

@@ -117,7 +117,7 @@ class Lives {
     const UOp place = places_of(step)[p], memory = memory_of(place);
     if (place->is(Op::Index)) return {at, at, 0, 0};
     Elements e{0, count_of(memory)};
-    if (step->is(Op::Call)) e = facts_.of(step->src(0)).written[p];
+    if (is_kernel(step)) e = facts_.of(step->src(0)).written[p];
     const int64_t size = size_of(memory->dtype);
     return {at, at, e.begin * size / kCacheLine * kCacheLine, whole_lines(e.end * size)};
   }

@@ -70,10 +70,10 @@ class Merger {
   void merge_within(std::span<const int> level) {
     for (size_t i = 0; i < level.size(); ++i) {
       const int a = level[i];
-      if (into(a) != a || !step(a)->is(Op::Call)) continue;
+      if (into(a) != a || !is_kernel(step(a))) continue;
       for (size_t j = i + 1; j < level.size() && has_room(a); ++j) {
         const int b = level[j];
-        if (into(b) != b || !step(b)->is(Op::Call) || !may_merge(a, b)) continue;
+        if (into(b) != b || !is_kernel(step(b)) || !may_merge(a, b)) continue;
         const UOp both = merged(step(a), step(b));
         if (!both) continue;
         step(a) = both, into(b) = a;

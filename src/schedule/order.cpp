@@ -65,9 +65,10 @@ class Orderer {
   }
 
   std::vector<int> holders_read_by(KernelDraft& k) {
-    if (k.copy) return {d_.holders.id(k.copy_source)};
-    const std::vector<bool>& is_read = facts_.of(body_of(k)).is_read;
     std::vector<int> found;
+    for (const Holder& source : k.sources) found.push_back(d_.holders.id(source));
+    if (k.whole) return found;
+    const std::vector<bool>& is_read = facts_.of(body_of(k)).is_read;
     for (size_t slot = 0; slot < is_read.size(); ++slot)
       if (is_read[slot]) found.push_back(holder_of(k, static_cast<int>(slot)));
     return found;
@@ -76,7 +77,7 @@ class Orderer {
   // A kernel that writes a buffer it also reads elsewhere than at the place of the write first
   // fills a temporary; the copy back is a kernel of its own.
   void avoid_overlap(size_t at) {
-    if (d_.kernels[at].copy) return;
+    if (d_.kernels[at].whole) return;
     for (size_t i = 0; i < d_.kernels[at].outputs.size(); ++i) {
       const Output whole = d_.kernels[at].outputs[i];
       if (!whole.store || !overlaps(d_.kernels[at], whole)) continue;
@@ -200,7 +201,7 @@ class Orderer {
 
   // Reads `held`, a copy, where it read `old`.
   void redirect(KernelDraft& k, const Holder& old, const Holder& held) {
-    if (k.copy && k.copy_source == old) k.copy_source = held;
+    std::ranges::replace(k.sources, old, held);
     for (Argument& a : k.arguments)
       if (d_.holders[a.holder] == old) a.holder = d_.holders.id(held);
   }
@@ -208,19 +209,26 @@ class Orderer {
   // Arrays without elements are ordered like others, but there is nothing to run.
   void drop_empty(KernelDraft& k) {
     const size_t dropped = std::erase_if(k.outputs, [&](const Output& o) {
-      if (k.copy) return count_of(d_.memory(o.holder())) == 0;
+      if (k.whole) return count_of(d_.memory(o.holder())) == 0;
       return std::ranges::any_of(
           k.ranges, [&](UOp r) { return (o.slots & r->ranges) && r->src(0)->is_const(0); });
     });
     if (dropped) k.body = {};
   }
 
+  static UOp program_of(UOp value) {
+    return make(Op::Source, DType::none, {}, Arg::of(intern_arg({}, value->arg.object->str)));
+  }
+
   UOp step_of(KernelDraft& k) {
     drop_empty(k);
     if (k.outputs.empty()) return {};
-    if (k.copy) return copy(d_.memory(k.outputs[0].holder()), d_.memory(k.copy_source));
-    const UOp body = body_of(k);
     std::vector<UOp> places;
+    if (k.whole) places.push_back(d_.memory(k.outputs[0].holder()));
+    for (const Holder& source : k.sources) places.push_back(d_.memory(source));
+    if (k.whole && k.whole->is(Op::Copy)) return copy(places[0], places[1]);
+    if (k.whole) return call(program_of(k.whole), places, k.provenance);
+    const UOp body = body_of(k);
     for (const Argument& a : k.arguments) places.push_back(d_.memory(d_.holders[a.holder]));
     return bodies_.call(body, places, k.provenance);
   }

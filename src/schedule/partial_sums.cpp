@@ -257,7 +257,7 @@ UOp partial_sums(UOp plan, const Targets& targets) {
     std::vector<UOp> out;
     for (UOp step : steps) {
       out.push_back(step);
-      if (!step->is(Op::Call)) continue;
+      if (!is_kernel(step)) continue;
       const UOp body = step->src(0);
       auto [it, fresh] = known.try_emplace({body.get(), step->device});
       if (fresh) it->second = PartialSums(body, facts.of(body), targets[step->device]).run();

@@ -135,7 +135,7 @@ UOp cut_to_pieces(UOp plan, const Targets& targets) {
   return map_steps(plan, [&](const std::vector<UOp>& steps) {
     std::vector<UOp> out;
     for (UOp step : steps) {
-      if (!step->is(Op::Call)) {
+      if (!is_kernel(step)) {
         out.push_back(step);
         continue;
       }

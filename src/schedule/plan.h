@@ -2,6 +2,7 @@
 //
 //   plan      := Linear(statement, ...)
 //   statement := Call(body, place, ...)     run the kernel on these places; [provenance...]
+//              | Call(Source, place, ...)   run the program: it writes the first place
 //              | Copy(to, from, bytes)      between the memories of two devices
 //              | Range(n)                   the statements up to its End, for each position
 //              | End(range)
@@ -42,7 +43,9 @@ inline std::span<Node* const> places_of(UOp step) {
   return step->is(Op::Call) ? step->src().subspan(1) : step->src().first(2);
 }
 // Those are the first of its places.
-inline uint32_t written_by(UOp step) { return step->is(Op::Call) ? step->src(0)->nsrc : 1; }
+// A Call of an expression: others run a program, which writes its first place and reads the others.
+inline bool is_kernel(UOp step) { return step->is(Op::Call) && step->src(0)->is(Op::Sink); }
+inline uint32_t written_by(UOp step) { return is_kernel(step) ? step->src(0)->nsrc : 1; }
 inline UOp memory_of(UOp place) { return place->is(Op::Index) ? place->src(0) : place; }
 inline int slot_of(UOp memory) { return static_cast<int>(memory->ints(0)); }
 inline int64_t count_of(UOp memory) { return memory->ints(1); }

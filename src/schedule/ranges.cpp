@@ -66,7 +66,7 @@ class Assigner {
   std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
-  std::set<const Node*> copied_;  // by a Copy, as a whole
+  std::set<const Node*> copied_;  // taken as a whole
   static constexpr uint32_t kMany = 16;
   // By kernel and node, where the node has that many requests: the kernel's latest, plus one.
   std::unordered_map<uint64_t, uint32_t> latest_;
@@ -167,7 +167,8 @@ class Assigner {
       case Op::Store: return visit_store(n);
       case Op::After: return visit_after(n);
       case Op::Param: draft_.at(n).holder = {static_cast<int>(n->ints(0)), {}}; return;
-      case Op::Copy: return visit_copy(n);
+      case Op::Copy:
+      case Op::Source: return visit_whole(n);
       default: break;
     }
     Entry& e = draft_.at(n);
@@ -278,31 +279,53 @@ class Assigner {
     }
   }
 
-  void visit_copy(UOp n) {
-    Entry& e = draft_.at(n);
-    if (e.requests.empty() && e.stores.empty()) return;
-    // The source in memory as a whole, then one transfer.
-    UOp from = n->src(0);
-    int k = new_kernel(n->device);
-    draft_.kernels.back().copy = true;
+  // Where a source of kernel k is; none yet where it is a value that is made in memory first.
+  Holder source_of(int k, UOp from) {
     Under u = under(from);
-    Output o;
-    o.node = n;
-    o.buffer = add_temporary(n);
     if (u.leaf && u.whole) {
       UOp version = version_of(u.leaf);
-      draft_.kernels.back().copy_source = {buffer_of(u.leaf), version};
       if (version) waiting_[version.get()].push_back(k);
-    } else {
-      Request r;
-      r.kernel = k;
-      r.valid = truth(true);
-      copied_.insert(from.get());
-      o.request = ask(from, r);
+      return {buffer_of(u.leaf), version};
     }
-    draft_.kernels[static_cast<size_t>(k)].outputs.push_back(o);
+    Request r;
+    r.kernel = k;
+    r.valid = truth(true);
+    copied_.insert(from.get());
+    ask(from, r);
+    return {};
+  }
+
+  // Whether a program may write the buffer that its result goes to: it reads nothing there.
+  bool may_fill(const KernelDraft& k, const Entry& e) const {
+    if (!k.whole->is(Op::Source) || e.stores.size() != 1) return false;
+    const int buffer = buffer_of(under(e.stores[0]->src(0)).leaf);
+    return std::ranges::find(k.sources, buffer, &Holder::buffer) == k.sources.end();
+  }
+
+  // The sources in memory as a whole, then one transfer or run.
+  void visit_whole(UOp n) {
+    Entry& e = draft_.at(n);
+    if (e.requests.empty() && e.stores.empty()) return;
+    int k = new_kernel(n->device);
+    Output o;
+    o.node = n;
+    std::vector<Holder> sources;
+    const uint32_t count = n->is(Op::Copy) ? 1 : n->nsrc;
+    for (uint32_t i = 0; i < count; ++i) sources.push_back(source_of(k, n->src(i)));
+    KernelDraft& draft = draft_.kernels[static_cast<size_t>(k)];
+    draft.whole = n, draft.sources = std::move(sources);
+    if (n->provenance) draft.add_provenance(n->provenance);
+    if (may_fill(draft, e)) {
+      o.store = e.stores[0];
+      e.stores.clear();
+      o.buffer = buffer_of(under(o.store->src(0)).leaf);
+      for (int later : waiting_[o.store.get()]) read_after(later, k);
+    } else {
+      o.buffer = add_temporary(n);
+    }
+    draft.outputs.push_back(o);
     e.stored = true;
-    e.holder = {o.buffer, {}};
+    e.holder = o.holder();
     for (const Request& r : e.requests) read_after(r.kernel, k);
     for (UOp s : e.stores) store_root(s, n);
     e.stores.clear();
@@ -320,7 +343,7 @@ class Assigner {
     for (size_t i = 0; i < e.requests.size(); ++i) {
       const Request& r = e.requests[i];
       const KernelDraft& k = draft_.kernels[static_cast<size_t>(r.kernel)];
-      if (k.copy || k.scatters || k.device != place_of(n) || !r.valid->is_const(1)) continue;
+      if (k.whole || k.scatters || k.device != place_of(n) || !r.valid->is_const(1)) continue;
       if (k.next_slot + loops_of(n) > kFusedLoops) continue;
       if (choices_.size_with(k, n) > targets_[k.device].max_ops) continue;
       const size_t memories = choices_.reads_with(k, n).size() + k.writes + k.staged;

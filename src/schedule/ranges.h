@@ -124,8 +124,8 @@ struct KernelDraft {
   std::vector<Argument> arguments;   // by slot, once built
   UOp body;                          // over them, once asked for
   std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
-  bool copy = false;              // a copy between devices: outputs[0] from copy_source
-  Holder copy_source;
+  UOp whole;                      // that makes outputs[0] of all of its sources, in memory
+  std::vector<Holder> sources;    // of that
   uint8_t device = 0;
   void add_provenance(uint32_t place);
 };
@@ -195,6 +195,8 @@ struct Under {
 Under under(UOp node);
 // Whether it is a buffer or movement of one.
 bool is_leaf(UOp value);
+// A copy between devices, or a program: no kernel of ours. Its sources are in memory.
+inline bool takes_all(UOp value) { return value->is(Op::Copy) || value->is(Op::Source); }
 // The reduce whose fold a reduce continues: the two become one loop nest. Empty: none.
 UOp continued(UOp reduce);
 // Whether it is a cast to a longer dtype: what is below is the cheaper one to store.

@@ -439,7 +439,7 @@ UOp write_in_order(UOp plan, const Targets& targets) {
     std::vector<UOp> out;
     for (UOp step : steps) {
       out.push_back(step);
-      if (!step->is(Op::Call)) continue;
+      if (!is_kernel(step)) continue;
       auto [it, fresh] = known.try_emplace({step->src(0).get(), step->device});
       if (fresh) it->second = Writes(step->src(0), targets[step->device]).run();
       if (fresh && !it->second.writes) it->second = run_along(step->src(0));

@@ -55,7 +55,7 @@ bool folds_all(UOp n, double fills) {
       if (static_cast<double>(seen[at]->shape->count()) == fills) return true;
       continue;
     }
-    if (OpSet{Op::After, Op::Contiguous, Op::Copy}.has(seen[at]->op)) continue;
+    if (OpSet{Op::After, Op::Contiguous, Op::Copy, Op::Source}.has(seen[at]->op)) continue;
     for (Node* s : seen[at]->src())
       if (s->shape && !std::ranges::count(seen, UOp(s))) seen.emplace_back(s);
   }
@@ -83,7 +83,7 @@ std::optional<Staging> find_staging(UOp n, const Draft& draft) {
   if (e.requests.empty() || n->shape->dims.size() > 64) return {};
   const int kernel = e.requests[0].kernel;
   const KernelDraft& k = draft.kernels[static_cast<size_t>(kernel)];
-  if (k.copy || k.scatters) return {};
+  if (k.whole || k.scatters) return {};
   for (const Request& r : e.requests)
     if (r.kernel != kernel) return {};
   Staging s;

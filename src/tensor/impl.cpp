@@ -17,6 +17,7 @@ Storage* (*storage_from_bytes)(uint8_t, DType, int64_t, const void*) = nullptr;
 Storage* (*storage_from_blob)(uint8_t, DType, int64_t, void*, void (*)(void*), void*) = nullptr;
 Storage* (*storage_part)(Storage&, int64_t, int64_t) = nullptr;
 void (*open_device)(uint8_t) = nullptr;
+void (*compile_source)(uint8_t, UOp) = nullptr;
 
 // In the order in which they became pending. Tensors may outlive the thread that wrote them.
 struct PendingList {

@@ -111,6 +111,8 @@ extern Storage* (*storage_from_blob)(uint8_t device, DType dtype, int64_t count,
 extern Storage* (*storage_part)(Storage& whole, int64_t first, int64_t count);
 // Set by the engine: an error for a device that is unknown or not available here.
 extern void (*open_device)(uint8_t device);
+// Set by the engine: an error where the device takes no programs as text, or this one is wrong.
+extern void (*compile_source)(uint8_t device, UOp source);
 
 // Opened by every public call: provenance, the life of the size expressions made meanwhile, and
 // what movement gives. A method's result is a new tensor unless its documentation says that it is a
