@@ -91,7 +91,7 @@ std::vector<std::string> split_commas(std::string_view s) {
 
 struct Macro {
   std::vector<std::string> parameters;
-  std::string body;
+  std::string body, comment;
 };
 
 std::string substituted(const Macro& macro, std::vector<std::string> arguments) {
@@ -321,7 +321,9 @@ class Reader {
     if (!defines || !s.starts_with('(')) return;
     const size_t end = behind_brackets(s, 0);
     std::string body = name == "MOTE_FIELDS" ? "" : joined(s.substr(end));  // of no use to readers
-    macros_[name] = {split_commas(s.substr(1, end - 2)), std::move(body)};
+    macros_[name] = {split_commas(s.substr(1, end - 2)), std::move(body),
+                     std::exchange(comment_, "")};
+    comment_open_ = false;
   }
 
   bool label() {
@@ -340,15 +342,16 @@ class Reader {
     const std::vector<std::string> arguments =
         split_commas(text_.substr(at_ + name_size + 1, end - at_ - name_size - 2));
     std::string expansion = substituted(macro, arguments);
+    const bool has_comment = comment_.empty() && !macro.comment.empty();
     Reader inner(header_, macros_, expansion);
-    inner.comment_ = comment_;
-    inner.new_group_ = new_group_;
+    inner.comment_ = has_comment ? macro.comment : comment_;
+    inner.new_group_ = new_group_ || has_comment;
     std::vector<std::string> names;
     for (const Scope& s : scopes_) names.push_back(s.name);
     if (shown()) inner.read(std::move(names), line());
     comment_ = std::move(inner.comment_);
     comment_open_ = false;
-    new_group_ = inner.new_group_;
+    new_group_ = inner.new_group_ || has_comment;
     at_ = end;
   }
 

@@ -149,8 +149,10 @@ class Converter {
     const std::string_view target = s.substr(close + 2, end - close - 2);
     if (target.empty() || target.find_first_of(" <>\"") != target.npos) return at;
     const std::string href = options_.link ? options_.link(target) : std::string(target);
+    std::string_view words = s.substr(at + 1, close - at - 1);
+    const std::string title = options_.title && target.ends_with(words) ? options_.title(target) : "";
     in_link_ = true;
-    out += "<a href=\"" + escape_html(href) + "\">" + line(s.substr(at + 1, close - at - 1)) + "</a>";
+    out += "<a href=\"" + escape_html(href) + "\">" + line(title.empty() ? words : title) + "</a>";
     in_link_ = false;
     return end + 1;
   }
@@ -263,21 +265,22 @@ class Converter {
   size_t table(const Lines& lines, size_t i) {
     const std::vector<std::string> head = cells_of(lines[i]);
     page_.html += "<div class=\"table\"><table>\n";
-    for (size_t row = i; row < lines.size() && lines[row].find('|') != std::string_view::npos; ++row) {
-      if (row == i + 1) continue;
-      const char* tag = row == i ? "th" : "td";
-      std::vector<std::string> cells = cells_of(lines[row]);
+    row(head, "th");
+    for (i += 2; i < lines.size() && lines[i].find('|') != std::string_view::npos; ++i) {
+      std::vector<std::string> cells = cells_of(lines[i]);
       cells.resize(head.size());
-      page_.html += "<tr>";
-      for (const std::string& cell : cells) {
-        page_.html += std::string("<") + tag + ">" + line(cell) + "</" + tag + ">";
-        say(" ");
-      }
-      page_.html += "</tr>\n";
-      i = std::max(i, row);
+      row(cells, "td");
     }
     page_.html += "</table></div>\n";
-    return i + 1;
+    return i;
+  }
+  void row(const std::vector<std::string>& cells, const std::string& tag) {
+    page_.html += "<tr>";
+    for (const std::string& cell : cells) {
+      page_.html += "<" + tag + ">" + line(cell) + "</" + tag + ">";
+      say(" ");
+    }
+    page_.html += "</tr>\n";
   }
 
   // An item is its first line and what follows it with at least the indent of its text, or goes on

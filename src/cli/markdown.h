@@ -21,6 +21,8 @@ struct Section {
 struct MarkdownOptions {
   // Where a link leads to on the site. None: as it is written.
   std::function<std::string(std::string_view target)> link = {};
+  // What to call a target whose link repeats its file's name: [jit.md](jit.md). None: so.
+  std::function<std::string(std::string_view target)> title = {};
   // What a piece of inline code names; "" for nothing. None: no code is a link.
   std::function<std::string(std::string_view code)> code_link = {};
   // The inside of a block of code. None: escaped.
