@@ -86,6 +86,7 @@ std::string declared_on(std::string line, bool& shown) {
   size_t begin = open;
   while (begin > 0 && is_name(line[begin - 1])) --begin;
   const std::string name = line.substr(begin, open - begin);
+  if (line.substr(0, begin).ends_with("operator ")) return "";  // a conversion
   const bool typed = begin > 0 && (line[begin - 1] == ' ' || line[begin - 1] == '&');
   return typed && !name.starts_with("MOTE_") && name != "requires" ? name : "";
 }
@@ -132,7 +133,8 @@ TEST_CASE("docs site: the index has what the headers declare") {
     if (file.starts_with("api-"))
       for (const std::string& id : ids) {
         const std::string plain = id.substr(0, id.find('-'));
-        names.insert(file + " " + plain.substr(plain.rfind(':') == plain.npos ? 0 : plain.rfind(':') + 1));
+        names.insert(file + " " +
+                     plain.substr(plain.rfind(':') == plain.npos ? 0 : plain.rfind(':') + 1));
         names.insert(plain);
       }
   size_t found = 0;
@@ -142,7 +144,8 @@ TEST_CASE("docs site: the index has what the headers declare") {
     CHECK_MESSAGE(index.find("href=\"" + page) != index.npos, page);
     bool shown = true, in_class = false, continued = false;
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("class ") || line.starts_with("struct ")) in_class = true, shown = line[0] == 's';
+      if (line.starts_with("class ") || line.starts_with("struct "))
+        in_class = true, shown = line[0] == 's';
       const bool macro = continued || line.starts_with("#define");
       continued = line.ends_with("\\");
       const std::string name = macro ? "" : declared_on(line, shown);
@@ -161,7 +164,8 @@ TEST_CASE("docs site: the index has what the headers declare") {
   std::string text, part, line;
   while (std::getline(page, line)) {
     if (line.starts_with("## ")) part = line;
-    if (part == "## torch.Tensor" && (line.starts_with("Have:") || (!text.empty() && text.back() == ',')))
+    if (part == "## torch.Tensor" &&
+        (line.starts_with("Have:") || (!text.empty() && text.back() == ',')))
       text += line;
   }
   size_t methods = 0;

@@ -106,14 +106,17 @@ std::string substituted(const Macro& macro, std::vector<std::string> arguments) 
   for (size_t i = 0; i < macro.body.size();) {
     const std::string_view word = name_at(macro.body, i);
     if (word.empty()) {
-      if (!std::string_view(macro.body).substr(i).starts_with("##")) out += macro.body[i++];
-      else i += 2;
+      if (!std::string_view(macro.body).substr(i).starts_with("##"))
+        out += macro.body[i++];
+      else
+        i += 2;
       continue;
     }
     const std::string_view parameter = word == "__VA_ARGS__" ? "..." : word;
     const auto at = std::ranges::find(macro.parameters, parameter);
-    out += at == macro.parameters.end() ? std::string(word)
-                                        : arguments[static_cast<size_t>(at - macro.parameters.begin())];
+    out += at == macro.parameters.end()
+               ? std::string(word)
+               : arguments[static_cast<size_t>(at - macro.parameters.begin())];
     i += word.size();
   }
   return out;
@@ -437,8 +440,10 @@ class Reader {
       at_ = after;
     }
     if (at_ < text_.size() && text_[at_] == ';') ++at_;
-    if (!is_skipped(plain, has_body)) add(text, first_line, false);
-    else skip_note();
+    if (!is_skipped(plain, has_body))
+      add(text, first_line, false);
+    else
+      skip_note();
   }
 
   static bool is_skipped(std::string_view s, bool has_body) {
@@ -470,7 +475,8 @@ class Reader {
     for (size_t i = 0; i < head.size(); ++i) {
       if (head.substr(i).starts_with("//")) {
         const size_t end = std::min(head.find('\n', i), head.size());
-        d.note += (d.note.empty() ? "" : " ") + std::string(trimmed(head.substr(i + 2, end - i - 2)));
+        d.note +=
+            (d.note.empty() ? "" : " ") + std::string(trimmed(head.substr(i + 2, end - i - 2)));
         i = end - 1;
       } else {
         code += head[i];

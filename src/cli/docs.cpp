@@ -25,7 +25,8 @@ std::set<std::string> files_of_before(const fs::path& folder) {
   std::set<std::string> out;
   std::ifstream in(folder / kList);
   for (std::string line; std::getline(in, line);)
-    if (!line.empty() && line.find('/') == line.npos && line != "." && line != "..") out.insert(line);
+    if (!line.empty() && line.find('/') == line.npos && line != "." && line != "..")
+      out.insert(line);
   return out;
 }
 
@@ -44,7 +45,8 @@ void write_site(const Site& site, const fs::path& folder) {
   std::string names;
   for (const auto& [name, bytes] : site.files) {
     check(before.contains(name) || !fs::exists(fs::symlink_status(folder / name)), "[docs] ",
-          (folder / name).string(), " is there, and not from `mote docs`: give --out another folder");
+          (folder / name).string(),
+          " is there, and not from `mote docs`: give --out another folder");
     names += name + "\n";
   }
   // The list comes first: what is cut short can be written again.
@@ -79,4 +81,5 @@ const Command mote::docs_command = {
     run_docs,
     "The site is one folder of plain files: README, docs/, examples/ and an index of the API made\n"
     "from the headers, with search. It needs no server; open its index.html. A folder that was\n"
-    "written before is brought up to date. Files that are not from `mote docs` are never replaced."};
+    "written before is brought up to date. Files that are not from `mote docs` are never "
+    "replaced."};

@@ -9,20 +9,19 @@ namespace mote {
 namespace {
 
 constexpr std::string_view cpp_keywords[] = {
-    "auto",     "break",    "case",      "catch",    "class",    "concept",  "const",
-    "constexpr", "continue", "decltype", "default",  "delete",   "do",       "else",
-    "enum",     "explicit", "extern",    "false",    "for",      "friend",   "if",
-    "inline",   "mutable",  "namespace", "new",      "noexcept", "nullptr",  "operator",
-    "override", "private",  "protected", "public",   "requires", "return",   "sizeof",
-    "static",   "struct",   "switch",    "template", "this",     "throw",    "true",
-    "try",      "typedef",  "typename",  "union",    "using",    "virtual",  "while"};
-constexpr std::string_view cpp_types[] = {"bool",  "char",     "double",  "float",   "int",
-                                          "long",  "int8_t",   "int32_t", "int64_t", "size_t",
+    "auto",      "break",    "case",      "catch",    "class",    "concept", "const",
+    "constexpr", "continue", "decltype",  "default",  "delete",   "do",      "else",
+    "enum",      "explicit", "extern",    "false",    "for",      "friend",  "if",
+    "inline",    "mutable",  "namespace", "new",      "noexcept", "nullptr", "operator",
+    "override",  "private",  "protected", "public",   "requires", "return",  "sizeof",
+    "static",    "struct",   "switch",    "template", "this",     "throw",   "true",
+    "try",       "typedef",  "typename",  "union",    "using",    "virtual", "while"};
+constexpr std::string_view cpp_types[] = {"bool",  "char",     "double",  "float",    "int",
+                                          "long",  "int8_t",   "int32_t", "int64_t",  "size_t",
                                           "short", "unsigned", "uint8_t", "uint64_t", "void"};
 constexpr std::string_view python_keywords[] = {
-    "and", "as",  "assert", "class", "def", "elif",   "else",  "False", "for",  "from",
-    "if",  "import", "in",  "is",    "None", "not",   "or",    "return", "True", "while",
-    "with"};
+    "and",    "as", "assert", "class", "def", "elif", "else",   "False", "for",   "from", "if",
+    "import", "in", "is",     "None",  "not", "or",   "return", "True",  "while", "with"};
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -150,7 +150,8 @@ class Converter {
     if (target.empty() || target.find_first_of(" <>\"") != target.npos) return at;
     const std::string href = options_.link ? options_.link(target) : std::string(target);
     std::string_view words = s.substr(at + 1, close - at - 1);
-    const std::string title = options_.title && target.ends_with(words) ? options_.title(target) : "";
+    const std::string title =
+        options_.title && target.ends_with(words) ? options_.title(target) : "";
     in_link_ = true;
     out += "<a href=\"" + escape_html(href) + "\">" + line(title.empty() ? words : title) + "</a>";
     in_link_ = false;
@@ -234,8 +235,9 @@ class Converter {
     section.anchor = anchor_of(section.title);
     if (page_.title.empty()) page_.title = section.title;
     const std::string tag = "h" + std::to_string(level);
-    page_.html += "<" + tag + " id=\"" + section.anchor + "\">" + html + "<a class=\"anchor\" href=\"#" +
-                  section.anchor + "\" aria-label=\"Link to this section\">#</a></" + tag + ">\n";
+    page_.html += "<" + tag + " id=\"" + section.anchor + "\">" + html +
+                  "<a class=\"anchor\" href=\"#" + section.anchor +
+                  "\" aria-label=\"Link to this section\">#</a></" + tag + ">\n";
   }
 
   size_t fence(const Lines& lines, size_t i) {
@@ -256,7 +258,8 @@ class Converter {
     return i;
   }
   void code_block(std::string_view language, const std::string& code) {
-    page_.html += "<pre><code>" + (options_.code ? options_.code(language, code) : escape_html(code)) +
+    page_.html += "<pre><code>" +
+                  (options_.code ? options_.code(language, code) : escape_html(code)) +
                   "</code></pre>\n";
     say(code);
     say(" ");

@@ -19,8 +19,7 @@ std::string html(std::string_view text, const MarkdownOptions& options = {}) {
 TEST_CASE("markdown: what stands in a line") {
   CHECK(html("a < b && \"c\"") == "<p>a &lt; b &amp;&amp; &quot;c&quot;</p>");
   CHECK(html("<script>alert(1)</script>") == "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>");
-  CHECK(html("`a < *b*` and ``c ` d``") ==
-        "<p><code>a &lt; *b*</code> and <code>c ` d</code></p>");
+  CHECK(html("`a < *b*` and ``c ` d``") == "<p><code>a &lt; *b*</code> and <code>c ` d</code></p>");
   CHECK(html("**strong** and *soft*, a * b * c, snake_case_name and _so_") ==
         "<p><strong>strong</strong> and <em>soft</em>, a * b * c, snake_case_name and "
         "<em>so</em></p>");
@@ -45,8 +44,8 @@ TEST_CASE("markdown: links") {
 }
 
 TEST_CASE("markdown: headings have anchors, and sections their words") {
-  MarkdownPage page = convert_markdown(
-      "# What `x[i]` is\n\nfirst\n\n## A, B & C\nsecond `code`\n\n## A, B & C\n");
+  MarkdownPage page =
+      convert_markdown("# What `x[i]` is\n\nfirst\n\n## A, B & C\nsecond `code`\n\n## A, B & C\n");
   CHECK(page.title == "What x[i] is");
   REQUIRE(page.sections.size() == 4);
   CHECK(page.sections[1].anchor == "what-xi-is");
@@ -64,8 +63,7 @@ TEST_CASE("markdown: lists, also in lists") {
         "<ul><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>");
   CHECK(html("2. a\n3. b\n\ntext") == "<ol start=\"2\"><li>a</li><li>b</li></ol><p>text</p>");
   CHECK(html("- a\n\n- b") == "<ul><li><p>a</p></li><li><p>b</p></li></ul>");
-  CHECK(html("1. a\n\n   more\n2. b") ==
-        "<ol><li><p>a</p><p>more</p></li><li><p>b</p></li></ol>");
+  CHECK(html("1. a\n\n   more\n2. b") == "<ol><li><p>a</p><p>more</p></li><li><p>b</p></li></ol>");
   CHECK(html("- a\n  ```\n  x < y\n  ```\n- b") ==
         "<ul><li>a<pre><code>x &lt; y</code></pre></li><li>b</li></ul>");
   CHECK(html("text\n- a") == "<p>text</p><ul><li>a</li></ul>");

@@ -21,16 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // The order of the pages on every page's side. What docs/ has beside these explains mote's inside.
-constexpr std::string_view start_pages[] = {"README.md", "docs/quickstart.md",
-                                            "docs/from_pytorch.md", "docs/install.md",
-                                            "docs/mnist.md"};
+constexpr std::string_view start_pages[] = {
+    "README.md", "docs/quickstart.md", "docs/from_pytorch.md", "docs/install.md", "docs/mnist.md"};
 constexpr std::string_view guide_pages[] = {
-    "docs/modules.md", "docs/data.md",           "docs/checkpoint.md", "docs/state_dicts.md",
-    "docs/onnx.md",    "docs/mixed_precision.md", "docs/jit.md",        "docs/custom_kernels.md",
-    "docs/profile.md", "docs/slow.md",           "docs/search.md",     "docs/troubleshooting.md"};
-constexpr std::string_view reference_pages[] = {"include/mote", "docs/semantics.md",
-                                                "docs/flags.md", "docs/coverage.md",
-                                                "docs/bench.md"};
+    "docs/modules.md",     "docs/data.md",           "docs/checkpoint.md",
+    "docs/state_dicts.md", "docs/onnx.md",           "docs/mixed_precision.md",
+    "docs/jit.md",         "docs/custom_kernels.md", "docs/profile.md",
+    "docs/slow.md",        "docs/search.md",         "docs/troubleshooting.md"};
+constexpr std::string_view reference_pages[] = {
+    "include/mote", "docs/semantics.md", "docs/flags.md", "docs/coverage.md", "docs/bench.md"};
 constexpr std::string_view project_pages[] = {"CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
                                               "LICENSE"};
 
@@ -72,7 +71,8 @@ std::string file_of(const std::string& source) {
   if (source == "README.md") return "index.html";
   if (source == "include/mote") return "api.html";
   if (folder == "docs" || folder.empty()) return lower(stem) + ".html";
-  if (folder == "docs/plans") return source == "docs/plans" ? "plans.html" : "plan-" + stem + ".html";
+  if (folder == "docs/plans")
+    return source == "docs/plans" ? "plans.html" : "plan-" + stem + ".html";
   if (folder == "examples") return "example-" + stem + ".html";
   std::string name = source;
   std::ranges::replace(name, '/', '-');
@@ -85,7 +85,8 @@ std::string listing(std::string_view language, std::string_view code) {
   int number = 0;
   for (size_t i = 0; i < html.size();) {
     const size_t end = std::min(html.find('\n', i), html.size());
-    out += text("<span class=\"row\" id=\"L", ++number, "\">", html.substr(i, end - i), "</span>\n");
+    out +=
+        text("<span class=\"row\" id=\"L", ++number, "\">", html.substr(i, end - i), "</span>\n");
     i = end + 1;
   }
   return out + "</code></pre>\n";
@@ -96,7 +97,8 @@ std::string without_indent(std::string_view code) {
   size_t least = code.npos;
   for (size_t i = 0; i < code.size(); i = std::min(code.find('\n', i), code.size()) + 1) {
     const size_t first = code.find_first_not_of(' ', i);
-    if (first == code.npos || code[first] == '\n' || code.substr(first).starts_with("...\n")) continue;
+    if (first == code.npos || code[first] == '\n' || code.substr(first).starts_with("...\n"))
+      continue;
     least = std::min(least, first - i);
   }
   std::string out;
@@ -151,7 +153,8 @@ class Maker {
   void list_pages() {
     auto add_all = [&](auto& list, const char* chapter) {
       for (const std::string_view source : list)
-        if (there(std::string(source)) || source == "include/mote") add(std::string(source), chapter);
+        if (there(std::string(source)) || source == "include/mote")
+          add(std::string(source), chapter);
     };
     add_all(start_pages, "Start");
     add_all(guide_pages, "Guides");
@@ -216,7 +219,9 @@ class Maker {
       if (language == "cpp" && explains_use(page)) api_.note_code(words, page.file);
       pages_[i].html = "<h1>" + escape_html(source) + "</h1>\n" + listing(language, words);
       pages_[i].title = page.chapter == "Examples" ? fs::path(source).stem().string() : source;
-      pages_[i].sections = {{1, source, "", words}};
+      pages_[i].sections = {
+          {1, source, "", words}
+      };
       pages_[i].wide = true;
       return;
     }
@@ -235,8 +240,9 @@ class Maker {
   }
 
   void list_plans(size_t i) {
-    std::string html = "<h1>Plans</h1>\n<p>Decisions that are costly to reverse, and why they were "
-                       "taken.</p>\n<ul>\n";
+    std::string html =
+        "<h1>Plans</h1>\n<p>Decisions that are costly to reverse, and why they were "
+        "taken.</p>\n<ul>\n";
     for (const std::string& name : names_in(root_ / "docs/plans", ".md")) {
       const std::string source = "docs/plans/" + name;
       html += "<li><a href=\"" + file_of(source) + "\">" +
@@ -260,9 +266,9 @@ class Maker {
       page.sections = api_.classes_of(header);
       page.wide = page.sections.empty();
       pages_.push_back(std::move(page));
-      pages_.push_back({source, file_of(source), "", source,
-                        "<h1>" + escape_html(source) + "</h1>\n" +
-                            listing("cpp", read_text(root_ / source))});
+      pages_.push_back(
+          {source, file_of(source), "", source,
+           "<h1>" + escape_html(source) + "</h1>\n" + listing("cpp", read_text(root_ / source))});
       pages_.back().wide = true;
     }
   }
@@ -303,8 +309,9 @@ class Maker {
            "</title>\n<link rel=\"stylesheet\" href=\"style.css\">\n"
            "<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n"
            "<header><a class=\"home\" href=\"index.html\">mote</a>\n"
-           "<input id=\"search\" type=\"search\" placeholder=\"Search ( / )\" autocomplete=\"off\" "
-           "aria-label=\"Search\"><ul id=\"results\"></ul></header>\n<div class=\"frame\">\n"
+           "<input id=\"search-box\" type=\"search\" placeholder=\"Search ( / )\" "
+           "autocomplete=\"off\" "
+           "aria-label=\"Search\"><ul id=\"search-results\"></ul></header>\n<div class=\"frame\">\n"
            "<nav><details open><summary>Contents</summary>\n" +
            side(page) + "</details></nav>\n<main" + (page.wide ? " class=\"wide\"" : "") +
            ">\n<article>\n" + page.html + "</article>\n" + (page.wide ? "" : contents(page)) +

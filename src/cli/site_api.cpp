@@ -150,7 +150,8 @@ ApiIndex::ApiIndex(std::vector<Header> headers) : headers_(std::move(headers)) {
           const std::string full = qualified(d.scope, name);
           const std::string anchor = anchors.next(full);
           auto [at, is_new] = here.emplace(full, names_.size());
-          if (is_new) names_.push_back({full, header.name, page_of(header.name) + "#" + anchor, ""});
+          if (is_new)
+            names_.push_back({full, header.name, page_of(header.name) + "#" + anchor, ""});
           std::string& about = names_[at->second].about;
           if (about.empty()) about = in_short(d.note.empty() ? group.comment : d.note);
         }
@@ -184,8 +185,7 @@ ApiName* ApiIndex::find(std::string_view code) {
   if (name.size() < 3) return nullptr;
   // A tensor's method before what another class calls the same.
   auto found = method ? by_name_.end() : by_name_.find(name);
-  if (found == by_name_.end() || found->second == kSeveral ||
-      names_[found->second].name != name) {
+  if (found == by_name_.end() || found->second == kSeveral || names_[found->second].name != name) {
     const auto of_tensor = by_name_.find("Tensor::" + name);
     if (of_tensor != by_name_.end()) found = of_tensor;
   }
@@ -253,7 +253,8 @@ std::string ApiIndex::index_page(const Titles& titles) const {
             "</td><td><a href=\"" + page_of(n->header) + "\">" + n->header + "</a></td><td>" +
             page_links(n->pages, titles) + "</td></tr>\n";
   }
-  return out + "<p class=\"letters\">" + letters + "</p>\n<div class=\"table\"><table class=\"index\">\n"
+  return out + "<p class=\"letters\">" + letters +
+         "</p>\n<div class=\"table\"><table class=\"index\">\n"
          "<tr><th>Name</th><th>What it is</th><th>Header</th><th>Pages</th></tr>\n" +
          rows + "</table></div>\n";
 }
@@ -283,7 +284,8 @@ std::string ApiIndex::header_page(const Header& header, const Titles& titles) co
   std::vector<std::string> open;  // classes around
   std::set<std::string> pages_shown;
   for (const DeclarationGroup& group : header.groups) {
-    while (!open.empty() && group.scope != open.back() && !group.scope.starts_with(open.back() + "::")) {
+    while (!open.empty() && group.scope != open.back() &&
+           !group.scope.starts_with(open.back() + "::")) {
       out += "</div>\n";
       open.pop_back();
     }

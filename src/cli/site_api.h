@@ -12,10 +12,10 @@
 namespace mote {
 
 struct ApiName {
-  std::string name;    // "nn::Linear::weight"; one for all overloads
-  std::string header;  // "mote/nn.h"
-  std::string href;    // its first declaration
-  std::string about;   // what is said of it, in short
+  std::string name;                  // "nn::Linear::weight"; one for all overloads
+  std::string header;                // "mote/nn.h"
+  std::string href;                  // its first declaration
+  std::string about;                 // what is said of it, in short
   std::set<std::string> pages = {};  // that mention it
 };
 

@@ -43,18 +43,18 @@ hr { border: 0; border-top: 1px solid var(--line); margin: 2rem 0; }
 header { position: sticky; top: 0; z-index: 2; display: flex; gap: 1rem; align-items: center;
   height: 3.4rem; padding: 0 1.2rem; background: var(--back); border-bottom: 1px solid var(--line); }
 header .home { font-weight: 700; font-size: 1.15rem; color: var(--text); }
-#search { margin-left: auto; width: min(24rem, 60vw); padding: 0.4rem 0.8rem; font: inherit;
+#search-box { margin-left: auto; width: min(24rem, 60vw); padding: 0.4rem 0.8rem; font: inherit;
   font-size: 0.95rem; color: var(--text); background: var(--side); border: 1px solid var(--line);
   border-radius: 8px; }
-#results { position: absolute; right: 1.2rem; top: 3.2rem; width: min(40rem, calc(100vw - 2.4rem));
+#search-results { position: absolute; right: 1.2rem; top: 3.2rem; width: min(40rem, calc(100vw - 2.4rem));
   max-height: 75vh; overflow-y: auto; margin: 0; padding: 0.4rem; list-style: none;
   background: var(--back); border: 1px solid var(--line); border-radius: 8px;
   box-shadow: 0 8px 30px rgba(0, 0, 0, 0.25); }
-#results:empty { display: none; }
-#results a { display: block; padding: 0.4rem 0.6rem; border-radius: 6px; color: var(--text); }
-#results a:hover, #results a.at { background: var(--side); text-decoration: none; }
-#results b { color: var(--link); }
-#results small { color: var(--soft); display: block; white-space: nowrap; overflow: hidden;
+#search-results:empty { display: none; }
+#search-results a { display: block; padding: 0.4rem 0.6rem; border-radius: 6px; color: var(--text); }
+#search-results a:hover, #search-results a.at { background: var(--side); text-decoration: none; }
+#search-results b { color: var(--link); }
+#search-results small { color: var(--soft); display: block; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; }
 .frame { display: grid; grid-template-columns: 16rem minmax(0, 1fr); max-width: 90rem; margin: 0 auto; }
 nav { background: var(--side); border-right: 1px solid var(--line); padding: 1rem 1.2rem 3rem;
@@ -106,8 +106,8 @@ article p + .declarations { margin-top: -0.6rem; }
 
 // The index is a script of its own, because a page that was opened as a file may not fetch one.
 // Every word must begin a word of the entry; names count more than titles, and those more than text.
-const char* const site_script = R"(const box = document.getElementById('search');
-const list = document.getElementById('results');
+const char* const site_script = R"(const box = document.getElementById('search-box');
+const list = document.getElementById('search-results');
 let at = -1;
 const words = text => text.toLowerCase().match(/[a-z0-9_]+/g) || [];
 function score(entry, asked) {

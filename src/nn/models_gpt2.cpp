@@ -64,7 +64,8 @@ Gpt load_gpt2(const std::string& path, int64_t heads, double dropout, const Opti
   // their shape, but all of a file are the same way round.
   bool turned = false;
   for (const NamedTensor& t : weights)
-    if (t.name == "transformer.h.0.attn.c_attn.weight") turned = t.tensor.size(0) == config.features;
+    if (t.name == "transformer.h.0.attn.c_attn.weight")
+      turned = t.tensor.size(0) == config.features;
   for (NamedTensor& t : weights)
     if (turned && t.name.ends_with(".weight") && t.tensor.dim() == 2 &&
         t.name.starts_with("transformer.h."))
