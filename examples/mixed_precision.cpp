@@ -1,4 +1,5 @@
-// Mixed precision: f32 parameters, products in bf16; then in f16, with a scaled loss.
+// Mixed precision: f32 parameters and products in bf16; then in f16, with a scaled loss; then bf16
+// parameters with f32 norms and master weights.
 #include <mote/autocast.h>
 #include <mote/jit.h>
 #include <mote/nn.h>
@@ -10,8 +11,11 @@ using namespace mote;
 
 struct Net {
   nn::Linear in{2, 64}, out{64, 1};
-  MOTE_FIELDS(in, out)
-  Tensor operator()(const Tensor& x) const { return out(in(x).gelu()).squeeze(-1); }
+  nn::LayerNorm norm{64};
+  MOTE_FIELDS(in, norm, out)
+  Tensor operator()(const Tensor& x) const {
+    return out(norm(in(x.to(in.weight.dtype())).gelu())).squeeze(-1);
+  }
 };
 
 Tensor loss_of(const Net& net, const Tensor& points) {  // inside the unit circle, or outside?
@@ -64,8 +68,27 @@ void train_in_f16() {
   }
 }
 
+void train_bf16_parameters() {
+  Net net;
+  to(net, DType::bf16);
+  walk_fields(net, "", [](const std::string&, nn::LayerNorm& norm) { to(norm, DType::f32); });
+  optim::AdamW adam(parameters(net), {.lr = 2e-2, .master_weights = true});
+  auto step = jit([&](const Tensor& points) {
+    adam.zero_grad();
+    Tensor loss = loss_of(net, points);
+    loss.backward();
+    adam.step();
+    return loss;
+  });
+  for (int i = 0; i <= 100; ++i) {
+    Tensor loss = step(rand({128, 2}) * 3 - 1.5);
+    if (i % 50 == 0) std::printf("bf16 parameters  step %3d  loss %.3f\n", i, loss.item<float>());
+  }
+}
+
 int main() {
   manual_seed(4);
   train_in_bf16();
   train_in_f16();
+  train_bf16_parameters();
 }

@@ -135,7 +135,7 @@ TEST_SUITE("command line") {
   TEST_CASE("help, version, flags, and what it does not know") {
     Ran help = run_mote("--help");
     CHECK(help.status == 0);
-    for (const char* command : {"train", "run", "info", "devices", "bench", "flags", "version"}) {
+    for (const char* command : {"train", "run", "info", "devices", "bench", "docs", "flags", "version"}) {
       CHECK(has(help, std::string("\n  ") + command));
       Ran one = run_mote(std::string("help ") + command);
       CHECK(has(one, std::string("usage: mote ") + command));

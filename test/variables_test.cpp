@@ -1,6 +1,8 @@
 // Sizes that are variables: random programs at values of every class against the reference
 // interpreter, compilations counted, gradients, captured functions, search.
 #include <doctest/doctest.h>
+#include <mote/models.h>
+#include <mote/modules.h>
 #include <mote/mote.h>
 #include <mote/search.h>
 
@@ -327,6 +329,35 @@ TEST_SUITE("variables") {
                               " --no-skip --test-case='in a child: a variable product searched'");
     CHECK_MESSAGE(ran.status == 0, ran.output);
     CHECK(has(ran, "searched"));
+  }
+
+  TEST_CASE("attention modules and a GPT take sequences of variable length") {
+    manual_seed(6);
+    const Variable n("n", 1, 24);
+    nn::TransformerEncoder encoder(1, 8, 2, {.dim_feedforward = 16, .batch_first = true});
+    nn::TransformerDecoder decoder(1, 8, 2, {.dim_feedforward = 16, .batch_first = true});
+    nn::MultiheadAttention attention(8, 2,
+                                     nn::MultiheadOptions{
+                                         .add_bias_kv = true, .add_zero_attn = true, .batch_first = true});
+    models::GptConfig config{.layers = 1, .heads = 2, .features = 8, .context = 24, .vocabulary = 9};
+    models::Gpt gpt(config);
+    eval(encoder), eval(decoder);
+    const Tensor all = randn({2, 24, 8}).realize(), tokens = randint(0, 9, {2, 24}).realize();
+    const Tensor lengths = tensor({3, 20});
+    auto outputs = [&](const Size& size) {
+      Tensor x = all.narrow(1, 0, size);
+      Tensor padding = (arange(24).unsqueeze(0) >= lengths.unsqueeze(1)).narrow(1, 0, size);
+      return std::vector{encoder(x, {.is_causal = true}), encoder(x, {.key_padding_mask = padding}),
+                         decoder(x, all), attention.attend(x, x, x, {.is_causal = true}).output,
+                         gpt(tokens.narrow(1, 0, size))};
+    };
+    for (int64_t size : {1, 2, 23}) {
+      const std::vector<Tensor> wanted = outputs(size), got = outputs(n.bind(size));
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        INFO("size ", size, ", output ", i);
+        CHECK(difference(got[i], wanted[i]) < 1e-5);
+      }
+    }
   }
 
   TEST_CASE("two variables in one kernel") {

@@ -197,6 +197,12 @@ struct Gpt {
   Tensor operator()(const Tensor& tokens, Loc = MOTE_HERE) const;
 };
 
+// GPT-2 from a file of its weights, as Hugging Face and nanoGPT write them (.safetensors, .pt): with
+// the prefix "transformer." or without, and with the linear weights of blocks either way round. The
+// file says all but how many heads there are; 0: as many as leave 64 features to each.
+Gpt load_gpt2(const std::string& path, int64_t heads = 0, double dropout = 0, const Options& = {},
+              Loc = MOTE_HERE);
+
 struct LlamaConfig {  // Llama 3 8B
   int64_t features = 4096, layers = 32, heads = 32, kv_heads = 8, hidden = 14336;
   int64_t vocabulary = 128256, context = 8192;

@@ -11,5 +11,6 @@ extern const Command onnx_command;     // onnx.cpp
 extern const Command devices_command;  // devices.cpp
 extern const Command bench_command;    // bench.cpp
 extern const Command search_command;   // search.cpp
+extern const Command docs_command;     // docs.cpp
 
 }  // namespace mote

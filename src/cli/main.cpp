@@ -73,7 +73,8 @@ constexpr Command help_command = {
 
 const Command* const commands[] = {
     &train_command, &run_command,    &info_command,  &onnx_command,    &devices_command,
-    &bench_command, &search_command, &flags_command, &version_command, &help_command,
+    &bench_command, &search_command, &docs_command,  &flags_command,   &version_command,
+    &help_command,
 };
 
 const Command& find_command(std::string_view name) {

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
+#include <mote/io.h>
 #include <mote/models.h>
 
 #include "engine/realize.h"
 #include "nn/training_step.h"
 #include "test/small_models.h"
+#include "test/temp_folder.h"
 
 using namespace mote;
 
@@ -121,4 +123,37 @@ TEST_CASE("models: BERT and GPT train") {
   Tensor logits = gpt(tensor({{0, 1, 2, 3}}));
   logits.flatten(0, 1).cross_entropy(tensor({1, 2, 3, 4})).backward();
   CHECK(gpt.transformer.wte.weight.grad().abs().sum().item<double>() > 0);
+}
+
+TEST_CASE("models: GPT-2's weights are found as Hugging Face and nanoGPT write them") {
+  test::TempFolder folder;
+  manual_seed(5);
+  models::GptConfig config{.layers = 2, .heads = 2, .features = 8, .context = 6, .vocabulary = 11};
+  models::Gpt gpt(config);
+  const Tensor tokens = tensor({
+      {1, 5, 10}
+  });
+  const std::vector<float> want = gpt(tokens).to_vector<float>();
+  auto logits = [&](const std::string& path) {
+    return models::load_gpt2(path, 2)(tokens).to_vector<float>();
+  };
+  save_torch(folder / "nano.pt", state_dict(gpt));
+  CHECK(logits(folder / "nano.pt") == want);
+
+  std::vector<NamedTensor> turned;  // linear weights are (in, out), masks are there, the head not
+  for (const NamedTensor& t : without_prefix(state_dict(gpt), "transformer.")) {
+    const bool linear = t.name.starts_with("h.") && t.tensor.dim() == 2;
+    turned.push_back({t.name, linear ? t.tensor.t().contiguous() : t.tensor});
+  }
+  turned.push_back({"h.0.attn.bias", ones({1, 1, 6, 6}).tril()});
+  save_safetensors(folder / "hf.safetensors", turned);
+  CHECK(logits(folder / "hf.safetensors") == want);
+  save_torch(folder / "hf.pt", with_prefix(turned, "transformer."));
+  CHECK(logits(folder / "hf.pt") == want);
+
+  CHECK_THROWS_WITH_AS(models::load_gpt2(folder / "hf.pt", 3),
+                       doctest::Contains("8 features cannot be shared out to 3 heads"), Error);
+  save_safetensors(folder / "other.safetensors", {{"weight", ones({2, 2})}});
+  CHECK_THROWS_WITH_AS(models::load_gpt2(folder / "other.safetensors"),
+                       doctest::Contains("holds no GPT-2: it lacks transformer.wte.weight"), Error);
 }

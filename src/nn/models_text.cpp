@@ -145,7 +145,7 @@ Gpt::Gpt(const GptConfig& c) {
 
 Tensor Gpt::operator()(const Tensor& tokens, Loc where) const {
   nn::ModuleCall call("Gpt", where);
-  Tensor positions = transformer.wpe.weight.narrow(0, 0, tokens.size(1));
+  Tensor positions = transformer.wpe.weight.narrow(0, 0, tokens.sizes()[1]);
   Tensor x = transformer.drop(transformer.wte(tokens) + positions);
   for (const GptBlock& block : transformer.h) x = block(x);
   return lm_head(transformer.ln_f(x));

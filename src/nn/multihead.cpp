@@ -31,9 +31,10 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 
 // One mask of everything, over `extra` more keys than the call's, which all may look at.
 Tensor joined_mask(const MultiheadCall& c, const Heads& h, int64_t extra) {
-  const int64_t queries = h.q.size(2), keys = h.k.size(2) - extra;
+  const Sizes q = h.q.sizes();
+  const Size queries = q[2], keys = h.k.sizes()[2] - Size(extra);
   Tensor mask = as_addend(c.attn_mask, h.q);
-  if (mask.defined() && mask.dim() == 3) mask = mask.unflatten(0, {h.q.size(0), h.q.size(1)});
+  if (mask.defined() && mask.dim() == 3) mask = mask.unflatten(0, {q[0], q[1]});
   if (c.is_causal)
     mask =
         sum_of(mask, as_addend(ones({queries, keys}, {DType::boolean, h.q.device()}).triu(1), h.q));
@@ -49,11 +50,11 @@ Tensor joined_mask(const MultiheadCall& c, const Heads& h, int64_t extra) {
 // Behind the keys and values: the learned ones, then zeros. How many that are is returned.
 int64_t append_keys(const MultiheadAttention& m, Heads& h) {
   int64_t extra = 0;
-  const int64_t batch = h.q.size(0), heads = h.q.size(1), width = h.q.size(3);
+  const Sizes q = h.q.sizes();
   auto append = [&](Tensor& to, const Tensor& one) {
-    to = cat({to, one.expand({batch, heads, 1, width})}, 2);
+    to = cat({to, one.expand({q[0], q[1], 1, q[3]})}, 2);
   };
-  auto learned = [&](const Tensor& bias) { return bias.reshape({1, heads, 1, width}); };
+  auto learned = [&](const Tensor& bias) { return bias.reshape({1, q[1], 1, q[3]}); };
   if (m.bias_k.defined()) {
     append(h.k, learned(m.bias_k));
     append(h.v, learned(m.bias_v));

@@ -99,6 +99,17 @@ TEST_CASE("nn: a state dict loads into another module") {
   CHECK(report.unexpected == std::vector<std::string>{"extra"});
 }
 
+TEST_CASE("nn: a tensor with two names is there once either is given") {
+  Inner tied{zeros({2}), {}};
+  tied.b = tied.a;
+  load_state_dict(tied, {
+                            {"b", ones({2})}
+  });
+  CHECK(tied.a.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK_THROWS_WITH_AS(load_state_dict(tied, {}), doctest::Contains("2 tensors are missing: a, b"),
+                       Error);
+}
+
 TEST_CASE("nn: loading says all that does not fit, and how names differ") {
   Inner m{zeros({2}), zeros({3})};
   const std::vector<float> before = m.a.to_vector<float>();

@@ -92,13 +92,15 @@ std::vector<const Tensor*> matched(const std::vector<NamedTensor>& into,
   std::map<std::string_view, const Tensor*> given;
   for (const NamedTensor& n : from) given[n.name] = &n.tensor;
   std::map<std::string_view, bool> known;
+  std::map<const TensorImpl*, bool> reached;  // by any of its names: files store tied weights once
+  for (const NamedTensor& n : into) reached[n.tensor.impl()] |= given.contains(n.name);
   std::vector<const Tensor*> out;
   for (const NamedTensor& n : into) {
     known[n.name] = true;
     auto it = given.find(n.name);
     out.push_back(it == given.end() ? nullptr : it->second);
     if (it == given.end()) {
-      report.missing.push_back(n.name);
+      if (!reached[n.tensor.impl()]) report.missing.push_back(n.name);
     } else if (dims_of(*it->second) != dims_of(n.tensor)) {
       report.misshapen.push_back(text(n.name, " ", n.tensor, ", given ", *it->second));
       out.back() = nullptr;
