@@ -81,7 +81,7 @@ void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t b
 }
 
 bool use_c() {
-  return flag(Flag::CC) || !llvm_available() || (llvm_has_ended() && c_compiler_available());
+  return flag(Flag::CC) || !llvm_summary() || (llvm_has_ended() && c_compiler_available());
 }
 
 class Cpu : public Device {
@@ -101,9 +101,8 @@ class Cpu : public Device {
 
   std::unique_ptr<Code> compile(const std::string& text, const Program& p) override {
     const bool c = use_c();
-    static const CpuTarget* host = llvm_available() ? new CpuTarget(host_cpu_target()) : nullptr;
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
-                             : llvm_version() + describe(*host);
+                             : llvm_summary()->version + llvm_summary()->host;
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
     std::vector<std::string> options;
     if (c && !contracts(c_target_)) options.emplace_back("-ffp-contract=off");
@@ -111,14 +110,15 @@ class Cpu : public Device {
     const bool keep = flag(Flag::CACHE);
     if (keep)
       if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
-    std::vector<uint8_t> object = c ? c_compile(text, options) : llvm_compile(text, *host);
+    std::vector<uint8_t> object =
+        c ? c_compile(text, options) : llvm_compile(text, host_cpu_target());
     if (keep) compile_cache().put(key, object);
     return std::make_unique<CpuCode>(object, p);
   }
 
   std::string about() const override {
     return text(cpu_info().model, ", kernels by ",
-                use_c() ? c_compiler_name() : "LLVM " + llvm_version());
+                use_c() ? c_compiler_name() : "LLVM " + llvm_summary()->version);
   }
 
   Token submit(LaunchList list, std::span<const Token> after) override {
@@ -162,7 +162,7 @@ class Null : public Device {
 
 bool cpu_available(std::string* why_not) {
   std::string no_llvm, no_c;
-  if (llvm_available(&no_llvm) || c_compiler_available(&no_c)) return true;
+  if (llvm_summary() || llvm_available(&no_llvm) || c_compiler_available(&no_c)) return true;
   *why_not = no_llvm + "; " + no_c;
   return false;
 }
