@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/build_id.h"
+#include "base/byte_lists.h"
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/integers.h"
@@ -30,11 +31,17 @@ namespace {
 using KernelFunction = void(void** buffers, const int64_t* vars, int64_t begin, int64_t end);
 
 struct CpuCode : Code {
+  std::vector<uint8_t> made_of;
+  std::string name;
   LoadedObject object;
   KernelFunction* entry;
   std::vector<Scratch> scratch;
-  CpuCode(std::span<const uint8_t> bytes, const Program& p)
-      : object(bytes), entry(object.function<KernelFunction>(p.name)), scratch(p.scratch) {}
+  CpuCode(std::vector<uint8_t> from, std::string kernel, std::vector<Scratch> own)
+      : made_of(std::move(from)),
+        name(std::move(kernel)),
+        object(made_of),
+        entry(object.function<KernelFunction>(name)),
+        scratch(std::move(own)) {}
 
   void run(std::span<void* const> buffers, const int64_t* vars, int64_t begin, int64_t end) const;
 };
@@ -109,11 +116,27 @@ class Cpu : public Device {
     for (const std::string& o : options) key += "\n" + o;
     const bool keep = flag(Flag::CACHE);
     if (keep)
-      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
+      if (auto hit = compile_cache().get(key))
+        return std::make_unique<CpuCode>(std::move(*hit), p.name, p.scratch);
     std::vector<uint8_t> object =
         c ? c_compile(text, options) : llvm_compile(text, host_cpu_target());
     if (keep) compile_cache().put(key, object);
-    return std::make_unique<CpuCode>(object, p);
+    return std::make_unique<CpuCode>(std::move(object), p.name, p.scratch);
+  }
+
+  std::vector<uint8_t> saved(const Code& code) const override {
+    const auto& c = static_cast<const CpuCode&>(code);
+    ByteWriter out;
+    out.list(c.name), out.list(c.scratch), out.list(c.made_of);
+    return std::move(out.bytes);
+  }
+  std::unique_ptr<Code> restored(std::span<const uint8_t> saved) override {
+    ByteReader in{saved};
+    std::string name;
+    std::vector<Scratch> scratch;
+    std::vector<uint8_t> object;
+    if (!in.list(name) || !in.list(scratch) || !in.list(object)) return {};
+    return std::make_unique<CpuCode>(std::move(object), std::move(name), std::move(scratch));
   }
 
   std::string about() const override {
