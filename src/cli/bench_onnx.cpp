@@ -191,10 +191,10 @@ Figures run_row(const Row& row, int threads, double seconds, const fs::path& fol
     }
     f.peer_first = median(peer_first), f.first = median(first);
     measure(*theirs, *ours, seconds, f);
+    f.peer_memory = theirs->megabytes(), f.memory = ours->megabytes();
     const std::string file = (folder / "results").string();
     const auto wanted = theirs->results(file);
     f.wrong = compare(ours->results(file), wanted, row.tolerance);
-    f.peer_memory = theirs->megabytes(), f.memory = ours->megabytes();
   } catch (const std::exception& error) { f.wrong = error.what(); }
   return f;
 }
