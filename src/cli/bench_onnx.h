@@ -3,6 +3,8 @@
 // Each side is a process of its own: it loads the model, runs it once, says so, and then times runs
 // when it is told to. So what a start takes and how much memory is needed can be seen from outside.
 #pragma once
+#include <mote/tensor.h>
+
 #include "cli/onnx_runtime.h"
 
 namespace mote::onnx_bench {
@@ -23,6 +25,7 @@ const std::vector<Row>& rows();
 
 // The same numbers for both sides.
 std::vector<PlainTensor> inputs_of(const Row& row);
+Tensor tensor_of(const PlainTensor& t);
 
 // The model with random initialisers in place of ConstantOfShape nodes (bench_onnx_weights.cpp).
 void write_with_weights(const std::string& from, const std::string& to);

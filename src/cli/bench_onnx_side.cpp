@@ -49,13 +49,6 @@ Side runtime_side(const Row& row, const std::string& path, int threads) {
           }};
 }
 
-Tensor tensor_of(const PlainTensor& t) {
-  const std::vector<double> list = numbers(t);
-  if (t.type == onnx::kFloat)
-    return from_data(std::vector<float>(list.begin(), list.end()), t.shape);
-  return from_data(std::vector<int64_t>(list.begin(), list.end()), t.shape);
-}
-
 Side mote_side(const Row& row, const std::string& path) {
   const onnx::Model model(path);
   std::vector<onnx::Value> inputs;
@@ -110,6 +103,13 @@ std::string answer(const Side& side, const std::string& line) {
 }
 
 }  // namespace
+
+Tensor tensor_of(const PlainTensor& t) {
+  const std::vector<double> list = numbers(t);
+  if (t.type == onnx::kFloat)
+    return from_data(std::vector<float>(list.begin(), list.end()), t.shape);
+  return from_data(std::vector<int64_t>(list.begin(), list.end()), t.shape);
+}
 
 std::vector<PlainTensor> inputs_of(const Row& row) {
   std::vector<PlainTensor> out;

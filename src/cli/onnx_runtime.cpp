@@ -16,7 +16,7 @@ using Handle = void*;
 using Status = Handle;  // null: no error
 
 constexpr uint32_t kVersion = 13;  // of the interface; later libraries have it
-constexpr int kWarnings = 2, kAllOptimisations = 99, kArena = 1, kDefaultMemory = 0;
+constexpr int kErrors = 3, kAllOptimisations = 99, kArena = 1, kDefaultMemory = 0;
 
 // The interface is a table of functions that only grows at its end: these are places in it.
 enum Place : size_t {
@@ -85,7 +85,7 @@ struct Library {
       missing = opened ? "this ONNX Runtime is too old" : "no ONNX Runtime (npm onnxruntime-node)";
       return;
     }
-    call<int, const char*, Handle*>(kCreateEnv, kWarnings, "mote", &environment);
+    call<int, const char*, Handle*>(kCreateEnv, kErrors, "mote", &environment);
     call<Handle*>(kAllocator, &allocator);
   }
 
