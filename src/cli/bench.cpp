@@ -16,13 +16,14 @@ namespace {
 constexpr Option options[] = {
     {"json",                                                                        "",                                      "print JSON"},
     {                "check",                                                                           "", "exit with status 1 if a bar is missed"            },
-    {            "row",                                            "NAME",                                                                             "measure one row in this process",             "host"},
+    {            "row",                                            "NAME",                                                                        "measure one row in this process",             "host|onnx"},
     {       "tinygrad",                          "CHECKOUT",                                                           "also run tinygrad's MNIST step on its NULL device",             "host"},
-    {        "threads",                                                 "N",                                                                              "threads for both sides (1)",             "cpu|wide"},
-    {           "only", "TEXT",                                                                                                        "rows whose names contain TEXT, or one of several texts separated by commas",
-     "cpu|cuda|wide"},
-    {                                                                                                                           "seconds",                        "X",                                                     "approximate time for all rows (cpu: 120, wide: 400)",             "cpu|wide"},
-    {         "search",                  "X",                                               "first search the loops of each kernel for up to X seconds",             "cpu|wide"},
+    {        "threads",                                  "N",                                                          "threads for both sides (1; onnx: 1 and 2)",             "cpu|wide|onnx"},
+    {           "only", "TEXT",                                                                                                   "rows whose names contain TEXT, or one of several texts separated by commas",
+     "cpu|cuda|wide|onnx"},
+    {                                                                                                                      "seconds",              "X",                                                                                                        "approximate time for all rows (cpu: 120, wide: 400, onnx: 60)",
+     "cpu|wide|onnx"},
+    {                                                                                                                            "search",                  "X",                                               "first search the loops of each kernel for up to X seconds",             "cpu|wide"},
     {           "seed",                              "N",                                                               "seed for the sizes of a third of the rows (1)",             "wide"},
     {          "limit",                             "X",                                                              "stop mote's side of a row after X seconds (30)",             "wide"},
     {        "results",              "FILE",                                               "keep results in FILE; rows found there are not measured again",             "wide"},
@@ -32,6 +33,7 @@ constexpr Option options[] = {
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
   if (words.operand(0) == "cuda") return bench_cuda(words);
+  if (words.operand(0) == "onnx") return bench_onnx(words);
   return words.operand(0) == "cpu" ? bench_cpu(words) : bench_wide(words);
 }
 
@@ -73,9 +75,12 @@ constexpr char more[] =
     "cuda: kernels on the GPU; products are compared with cuBLAS.\n"
     "wide: operations and models of many shapes (tools/bench_wide.rows) and PyTorch, run in "
     "turns.\n"
-    "      An interrupted run is resumed by the next one.\n";
+    "      An interrupted run is resumed by the next one.\n"
+    "onnx: models in ONNX files and ONNX Runtime, run in turns: a run, the time from a start to "
+    "the\n"
+    "      first results with and without a kernel cache, and memory.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|cuda|wide", "measure host time and kernels", options, run_bench, more};
+    "bench", "host|cpu|cuda|wide|onnx", "measure host time and kernels", options, run_bench, more};
 
 }  // namespace mote

@@ -11,6 +11,7 @@ int bench_host(const Words&);  // bench_host.cpp
 int bench_cpu(const Words&);   // bench_cpu.cpp
 int bench_cuda(const Words&);  // bench_cuda.cpp
 int bench_wide(const Words&);  // bench_wide.cpp
+int bench_onnx(const Words&);  // bench_onnx.cpp
 
 std::string tool_path(const std::string& name);  // a file of tools/, beside the build folder
 std::string own_path();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/bench_cpu.h"
+#include "cli/line_child.h"
 
 namespace mote::bench {
 
@@ -67,17 +68,10 @@ std::vector<std::function<void(const float*, float*, int64_t)>> libmvec_loops(
 void causal_softmax(float* scores, int64_t n);
 
 // ---- PyTorch in a child process (bench_cpu_torch.cpp)
-class TorchChild {
+class TorchChild : public LineChild {
  public:
   // A script of tools/ and its words; throws with its last line where it does not get ready.
   TorchChild(const std::string& script, const std::vector<std::string>& words);
-  ~TorchChild();
-  TorchChild(const TorchChild&) = delete;
-  std::string ask(const std::string& line);  // one line for one line
-
- private:
-  std::string read_line();
-  int to_ = -1, from_ = -1, pid_ = -1;
 };
 
 }  // namespace mote::bench

@@ -135,6 +135,16 @@ std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodi
   return out;
 }
 
+std::shared_ptr<const Kernel> add_kernel(UOp body, Device& device,
+                                         std::shared_ptr<const Kernel> kernel) {
+  ++counters().kernels_compiled;
+  return cache().add({flatten_graph(body), device.kind()}, std::move(kernel));
+}
+
+std::string kernel_text(const Kernel& kernel, UOp body, Device& device) {
+  return kernel.text.empty() ? build(flatten_graph(body), device)->text : kernel.text;
+}
+
 std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
                                              Device& device) {
   WorkArena arena;

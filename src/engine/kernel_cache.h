@@ -15,7 +15,7 @@ namespace mote {
 
 struct Kernel {
   std::unique_ptr<Code> code;
-  std::string name, text;
+  std::string name, text;          // no text: it came from the disk
   std::string actions;             // that its loops were chosen by
   std::vector<std::string> vars;   // names, in the order of the arguments
   Flat extent;                     // of the Global range, in variables
@@ -27,6 +27,11 @@ struct Kernel {
 // Distinct bodies of one arena; results in the same order. Those not yet known are lowered and
 // compiled on all cores. A hit compares the whole body, not only its hash.
 std::vector<std::shared_ptr<const Kernel>> kernels_for(std::span<const UOp> bodies, Device& device);
+// Keeps a kernel that was made of this body elsewhere; gives the one that is kept.
+std::shared_ptr<const Kernel> add_kernel(UOp body, Device& device,
+                                         std::shared_ptr<const Kernel> kernel);
+// Its text, made again where it came without.
+std::string kernel_text(const Kernel& kernel, UOp body, Device& device);
 // Code for the kernel with its loops chosen so; empty where an action is refused.
 std::shared_ptr<const Kernel> compile_kernel(const Flat& body, std::span<const Action> actions,
                                              Device& device);

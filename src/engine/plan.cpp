@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "engine/code_cache.h"
+#include "engine/plan_disk.h"
 #include "ir/provenance.h"
 #include "ir/spec.h"
 
@@ -89,7 +90,13 @@ std::shared_ptr<const CompiledPlan> plan_for(const Flat& flat) {
     ++counters().schedule_hits;
     return known;
   }
-  auto plan = plan_of(flat);
+  const std::string stored = plan_key(flat);
+  std::shared_ptr<const CompiledPlan> plan;
+  if (!stored.empty()) plan = stored_plan(stored, flat);
+  if (!plan) {
+    plan = plan_of(flat);
+    if (!stored.empty()) store_plan(stored, flat, *plan);
+  }
   if (flag(Flag::DEBUG) >= 1)
     std::fprintf(stderr, "scheduled %u steps, %zu kernels\n", plan->steps->nsrc,
                  plan->kernels.size());

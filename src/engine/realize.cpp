@@ -256,7 +256,8 @@ ScheduleReport explain(std::span<const Tensor> tensors) {
     report.copies += s->is(Op::Copy);
     if (!s->is(Op::Call)) continue;
     const Kernel& kernel = *plan->kernel(s);
-    KernelReport k{kernel.name, kernel.text, kernel.estimate, {}};
+    KernelReport k{
+        kernel.name, kernel_text(kernel, s->src(0), device(s->device)), kernel.estimate, {}};
     for (uint32_t p : provenance_of(s)) k.places.push_back(place(p));
     report.total.ops += k.estimate.ops;
     report.total.bytes += k.estimate.bytes;

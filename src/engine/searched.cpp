@@ -109,6 +109,13 @@ std::string device_key(Device& device) {
   return text(device.kind(), "-", t.threads, "-", hex(hash_bytes(all.data(), all.size())));
 }
 
+bool anything_searched() {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  read_file_of_build(t);
+  return !t.found.empty();
+}
+
 std::optional<Found> find_searched(const std::string& kernel, const std::string& device) {
   Table& t = table();
   std::lock_guard lock(t.mutex);

@@ -28,6 +28,9 @@ void remember_searched(const std::string& kernel, const std::string& device, con
 // The list remembered for this kernel where the flags let one choose and the kernel takes it.
 std::optional<Tuned> searched_actions(UOp body, Device& device);
 
+// A search has found something for this build.
+bool anything_searched();
+
 // Forgets what is in memory; the next call reads the file again.
 void reload_searched();
 

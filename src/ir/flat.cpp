@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -149,7 +150,8 @@ Flat Flattener::run(std::span<const UOp> roots, FlatInputs* inputs) {
       stand = place ? n : forward(n);
       if (stand == n && n->is(Op::Given)) stand = n->src(0);  // derivatives were taken before
       stack.push_back({n, asked_as_place, stand});
-      if (stand != n) stack.push_back({stand, false, {}});
+      if (stand != n)
+        stack.push_back({stand, false, {}});
       else if (!n->is(Op::Buffer))
         for (uint32_t i = n->nsrc; i-- > 0;)
           stack.push_back({n->src(i), names_place(n, i, place), {}});
@@ -209,6 +211,86 @@ static T folded(const Flat& flat, auto one) {
     made.push_back(one(Parts{op, dtype, {}, arg}, src, made.size()));
   }
   return made.back();
+}
+
+namespace {
+
+bool holds_object(uint64_t head) {
+  return row(static_cast<Op>(head & 0xff)).arg == ArgKind::Object;
+}
+
+constexpr uint64_t kNoObject[] = {UINT64_MAX, 0};  // in place of its sizes
+
+// Words in front of what is left.
+struct WordReader {
+  std::string_view rest;
+  bool take(void* to, size_t bytes) {
+    if (bytes > rest.size()) return false;
+    std::memcpy(to, rest.data(), bytes);
+    rest.remove_prefix(bytes);
+    return true;
+  }
+};
+
+}  // namespace
+
+std::string portable(const Flat& flat) {
+  std::string out;
+  auto put = [&](const void* from, size_t bytes) {
+    out.append(static_cast<const char*>(from), bytes);
+  };
+  const std::vector<uint64_t>& w = flat.words;
+  for (size_t at = 0; at < w.size();) {
+    const size_t sources = ((w[at] >> 16) + 1) / 2;
+    put(&w[at], sizeof w[at]);
+    if (!holds_object(w[at])) {
+      put(&w[at + 1], sizeof w[at]);
+    } else if (const ArgObject* object = Arg::of(static_cast<int64_t>(w[at + 1])).object) {
+      const uint64_t sizes[] = {object->ints.size(), object->str.size()};
+      put(sizes, sizeof sizes);
+      put(object->ints.data(), object->ints.size() * sizeof(int64_t));
+      put(object->str.data(), object->str.size());
+    } else {
+      put(kNoObject, sizeof kNoObject);
+    }
+    put(&w[at] + 2, sources * sizeof w[at]);
+    at += 2 + sources;
+  }
+  return out;
+}
+
+bool read_portable(std::string_view bytes, Flat& flat) {
+  flat = {};
+  std::vector<uint64_t>& w = flat.words;
+  uint64_t nodes = 0;
+  for (WordReader in{bytes}; !in.rest.empty(); ++nodes) {
+    uint64_t head, arg, sizes[2];
+    if (!in.take(&head, sizeof head) || (head & 0xff) >= kOps) return false;
+    if (!holds_object(head)) {
+      if (!in.take(&arg, sizeof arg)) return false;
+    } else {
+      if (!in.take(sizes, sizeof sizes)) return false;
+      arg = 0;
+      if (std::memcmp(sizes, kNoObject, sizeof sizes) != 0) {
+        if (sizes[0] > in.rest.size() || sizes[1] > in.rest.size()) return false;
+        std::vector<int64_t> ints(sizes[0]);
+        std::string name(sizes[1], '\0');
+        if (!in.take(ints.data(), ints.size() * sizeof(int64_t))) return false;
+        if (!in.take(name.data(), name.size())) return false;
+        arg = static_cast<uint64_t>(Arg::of(intern_arg(ints, name)).i);
+      }
+    }
+    w.push_back(head), w.push_back(arg);
+    const uint64_t sources = head >> 16;
+    for (uint64_t i = 0; i < sources; i += 2) {
+      uint64_t pair;
+      if (!in.take(&pair, sizeof pair)) return false;
+      if ((pair & 0xffffffff) >= nodes || (i + 1 < sources && pair >> 32 >= nodes)) return false;
+      w.push_back(pair);
+    }
+  }
+  flat.hash = hash_bytes(w.data(), w.size() * sizeof(uint64_t));
+  return nodes > 0;
 }
 
 UOp unflatten_graph(const Flat& flat) {

@@ -1,6 +1,8 @@
 // A graph as words: position-independent, comparable, a cache key that holds no nodes.
 #pragma once
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/build.h"
@@ -61,6 +63,11 @@ class Flattener {
 };
 // Rebuilds the graph in the current arena.
 UOp unflatten_graph(const Flat& flat);
+// The words with arguments in full, for other processes; and back, in the same order. False where
+// the bytes are none. Provenance is not among them.
+std::string portable(const Flat& flat);
+bool read_portable(std::string_view bytes, Flat& flat);
+
 // Of an index expression of variables.
 int64_t value_of(const Flat& expression, std::span<const std::string> names,
                  std::span<const int64_t> values);

@@ -38,6 +38,14 @@ Tensor Call::product_scale(int64_t axis, int64_t out_axis) const {
   return one * place(right).reshape(along);
 }
 
+// Whether sums of i32 have room, and what `zero` adds is known.
+bool Call::is_narrow_product(int64_t axis) const {
+  const Exact &a = *in_[0]->exact, &b = *in_[1]->exact;
+  if (!a.narrow.defined() || !b.narrow.defined() || b.zero != 0) return false;
+  const int64_t terms = b.narrow.tensor.numel() / std::max<int64_t>(b.narrow.tensor.size(axis), 1);
+  return terms < 1 << 15 && (a.zero == 0 || in_[1]->level > 0);
+}
+
 Value exact_value(const Tensor& wide, DType dtype) {
   Value out(wide.cast(dtype));
   out.exact = Held<Exact>(new Exact);

@@ -31,7 +31,9 @@ struct OpRow {
 // whole numbers, and what is quantised again is rounded once, as a quantised kernel rounds it.
 struct Exact : Counted {
   Value whole, scale;  // the scale is 1 element, or broadcasts along one axis
-  Value wide;          // instead of these
+  Value narrow;  // of at most 16 bits; the whole numbers are these less `zero`. Or there is none
+  int64_t zero = 0;
+  Value wide;  // instead of these
 };
 
 // One table per family.
@@ -128,13 +130,21 @@ class Call {
   bool on_host() const { return on_host_; }
   // The exact f64 value of an input; the tensor as it is where there is none.
   Tensor wide(size_t i) const;
-  // An operator that is linear in two exact inputs: f of their whole numbers. `axis` of input 1 may
-  // have scales of its own, which are along `out_axis` of the result. Undefined where it is not so.
-  template <class F>
-  Tensor exact_product(int64_t axis, int64_t out_axis, F f) const {
+  // An operator that is linear in two exact inputs: f(a, b, zero) of their whole numbers, those of a
+  // plus `zero`, which is also what a is padded with. total(b) is the sum of b that each result has.
+  // `axis` of input 1 may have scales of its own, which are along `out_axis` of the result.
+  // Undefined where it is not so.
+  template <class F, class Total>
+  Tensor exact_product(int64_t axis, int64_t out_axis, F f, Total total) const {
     const Tensor scale = product_scale(axis, out_axis);
     if (!scale.defined()) return {};
-    return f(place(in_[0]->exact->whole), place(in_[1]->exact->whole)).cast(DType::f64) * scale;
+    const Exact &a = *in_[0]->exact, &b = *in_[1]->exact;
+    if (!is_narrow_product(axis))
+      return f(place(a.whole), place(b.whole), 0).cast(DType::f64) * scale;
+    const Tensor weight = place(b.narrow).cast(DType::i32);
+    Tensor sum = f(place(a.narrow).cast(DType::i32), weight, a.zero);
+    if (a.zero != 0) sum = sum - keep([&] { return total(weight) * a.zero; });
+    return sum.cast(DType::f64) * scale;
   }
   void use_wide() { uses_wide_ = true; }
 
@@ -149,6 +159,7 @@ class Call {
     return keep_constant(make());
   }
   Tensor product_scale(int64_t axis, int64_t out_axis) const;
+  bool is_narrow_product(int64_t axis) const;
   const Tensor* kept_constant() const;
   Tensor keep_constant(Tensor t) const;
 

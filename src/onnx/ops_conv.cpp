@@ -10,7 +10,13 @@ namespace {
 
 Outputs conv(Call& c) {
   const Tensor exact = c.exact_product(
-      0, 1, [&](const Tensor& x, const Tensor& w) { return convolve(c, x, w, {}); });
+      0, 1,
+      [&](const Tensor& x, const Tensor& w, int64_t zero) { return convolve(c, x, w, {}, zero); },
+      [](const Tensor& w) {
+        std::vector<int64_t> channels(static_cast<size_t>(w.dim() - 1), 1);
+        channels[0] = w.size(0);
+        return w.flatten(1).sum(1).reshape(channels);
+      });
   if (!exact.defined()) return {convolve(c, c.x(0), c.x(1), c.maybe(2))};
   if (!c.has(2)) return {exact_value(exact, DType::f32)};
   std::vector<int64_t> channels(static_cast<size_t>(exact.dim()), 1);

@@ -6,17 +6,21 @@ namespace mote::onnx {
 namespace {
 
 Outputs matmul(Call& c) {
-  const Tensor exact =
-      c.exact_product(-1, -1, [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
+  const Tensor exact = c.exact_product(
+      -1, -1, [](const Tensor& a, const Tensor& b, int64_t) { return a.matmul(b); },
+      [](const Tensor& b) { return b.sum(b.dim() - 2, true); });
   return {exact.defined() ? exact_value(exact, DType::f32) : Value(c.x(0).matmul(c.x(1)))};
 }
 
 // Of dequantised matrices: the product of whole numbers.
 Outputs exact_gemm(Call& c) {
   const bool by_rows = c.i("transB", 0) != 0;
-  const Tensor product = c.exact_product(by_rows ? 0 : 1, 1, [&](const Tensor& a, const Tensor& b) {
-    return (c.i("transA", 0) ? a.t() : a).matmul(by_rows ? b.t() : b);
-  });
+  const Tensor product = c.exact_product(
+      by_rows ? 0 : 1, 1,
+      [&](const Tensor& a, const Tensor& b, int64_t) {
+        return (c.i("transA", 0) ? a.t() : a).matmul(by_rows ? b.t() : b);
+      },
+      [&](const Tensor& b) { return b.sum(by_rows ? 1 : 0); });
   if (!product.defined()) return {};
   Tensor out = product * c.f("alpha", 1);
   if (c.has(2)) out = out + c.wide(2) * c.f("beta", 1);

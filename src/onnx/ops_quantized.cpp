@@ -1,4 +1,5 @@
 // Quantised tensors: (q - zero point) * scale.
+#include <algorithm>
 #include <cmath>
 
 #include "onnx/narrow.h"
@@ -45,9 +46,28 @@ Outputs quantize(Call& c) {
   }
   if (is_int(x.dtype())) x = x.cast(DType::f32);
   const Tensor zero = c.has(2) ? spread(c, c.x(2), x) : Tensor();
-  const Tensor scaled = x / (x.dtype() == DType::f64 ? scale.cast(DType::f64) : scale);
+  // Wide values have digits to spare, and products are cheaper.
+  const bool is_wide = x.dtype() == DType::f64;
+  const Tensor scaled = is_wide ? x * scale.cast(DType::f64).reciprocal() : x / scale;
   if (!to.is_narrow_float()) return {Value(to_quantized(scaled, zero, to), to.type)};
   return {Value(to_element(scaled, to, c.i("saturate", 1) != 0), to.type)};
+}
+
+// The whole numbers as factors of narrow products: with no zero point where they are constants, for
+// sums of the other factor would be due otherwise.
+void set_narrow(Call& c, const Tensor& q, Exact& out) {
+  if (c.has(2) && c.value(2).level == 0) return;
+  const std::vector<int64_t> zeros = c.has(2) ? c.ints(2) : std::vector<int64_t>{0};
+  const bool none = std::ranges::all_of(zeros, [](int64_t z) { return z == 0; });
+  if (none) {
+    out.narrow = Value(q);
+  } else if (c.value(0).level == 0) {
+    if (zeros.size() == 1) out.narrow = Value(q), out.zero = zeros[0];
+  } else {
+    const bool fits = std::ranges::all_of(zeros, [](int64_t z) { return z == 128; });
+    const Tensor centred = q.cast(DType::i16) - spread(c, c.x(2), q).cast(DType::i16);
+    out.narrow = Value(fits && q.dtype() == DType::u8 ? centred.cast(DType::i8) : centred);
+  }
 }
 
 Outputs dequantize(Call& c) {
@@ -64,6 +84,7 @@ Outputs dequantize(Call& c) {
     out.exact = Held<Exact>(new Exact);
     out.exact->whole = Value(is_wide ? x.cast(DType::f64) : x.cast(DType::f32));
     out.exact->scale = Value(wide_scale.cast(DType::f64));
+    if (size_of(q.dtype()) == 1) set_narrow(c, q, *out.exact);
   }
   return {out};
 }

@@ -31,7 +31,7 @@ bool is_small(const Value& v) {
 void mark_known(Value& v, int level, bool on_host) {
   v.level = static_cast<uint8_t>(level);
   if (v.exact)
-    for (Value* part : {&v.exact->whole, &v.exact->scale, &v.exact->wide})
+    for (Value* part : {&v.exact->whole, &v.exact->narrow, &v.exact->scale, &v.exact->wide})
       if (part->defined()) mark_known(*part, level, on_host);
   for (Value& item : v.items)
     if (!item.level) mark_known(item, level, on_host);

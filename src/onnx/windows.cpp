@@ -73,17 +73,18 @@ Tensor unfolded(const Tensor& x, const Windows& w) {
   return out;
 }
 
-Tensor convolve(Call& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor convolve(Call& c, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                int64_t outside) {
   const std::vector<int64_t> shape = weight.shape();
   expect(shape.size() >= 3, "the weight has ", shape.size(), " axes, fewer than 3");
   const Windows w = windows_of(c, x.shape(), {shape.begin() + 2, shape.end()});
   ConvOptions o{
       .stride = w.stride, .padding = 0, .dilation = w.dilation, .groups = c.i("group", 1)};
   Tensor in = x;
-  if (w.before == w.after)
+  if (w.before == w.after && outside == 0)
     o.padding = w.before;
   else
-    in = padded(x, w.before, w.after, 0);
+    in = padded(x, w.before, w.after, outside);
   switch (w.rank()) {
     case 1: return in.conv1d(weight, bias, o);
     case 2: return in.conv2d(weight, bias, o);

@@ -19,6 +19,8 @@ Tensor padded(const Tensor& x, const std::vector<int64_t>& before,
               const std::vector<int64_t>& after, Number value);
 // (N, C, out..., kernel...) of a padded input.
 Tensor unfolded(const Tensor& x, const Windows& w);
-Tensor convolve(Call& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
+// `outside` is the value of the padding.
+Tensor convolve(Call& c, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                int64_t outside = 0);
 
 }  // namespace mote::onnx

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/build_id.h"
+#include "base/byte_lists.h"
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/integers.h"
@@ -30,11 +31,17 @@ namespace {
 using KernelFunction = void(void** buffers, const int64_t* vars, int64_t begin, int64_t end);
 
 struct CpuCode : Code {
+  std::vector<uint8_t> made_of;
+  std::string name;
   LoadedObject object;
   KernelFunction* entry;
   std::vector<Scratch> scratch;
-  CpuCode(std::span<const uint8_t> bytes, const Program& p)
-      : object(bytes), entry(object.function<KernelFunction>(p.name)), scratch(p.scratch) {}
+  CpuCode(std::vector<uint8_t> from, std::string kernel, std::vector<Scratch> own)
+      : made_of(std::move(from)),
+        name(std::move(kernel)),
+        object(made_of),
+        entry(object.function<KernelFunction>(name)),
+        scratch(std::move(own)) {}
 
   void run(std::span<void* const> buffers, const int64_t* vars, int64_t begin, int64_t end) const;
 };
@@ -81,7 +88,7 @@ void CpuCode::run(std::span<void* const> buffers, const int64_t* vars, int64_t b
 }
 
 bool use_c() {
-  return flag(Flag::CC) || !llvm_available() || (llvm_has_ended() && c_compiler_available());
+  return flag(Flag::CC) || !llvm_summary() || (llvm_has_ended() && c_compiler_available());
 }
 
 class Cpu : public Device {
@@ -112,9 +119,24 @@ class Cpu : public Device {
     return compile(text, p, true);
   }
 
+  std::vector<uint8_t> saved(const Code& code) const override {
+    const auto& c = static_cast<const CpuCode&>(code);
+    ByteWriter out;
+    out.list(c.name), out.list(c.scratch), out.list(c.made_of);
+    return std::move(out.bytes);
+  }
+  std::unique_ptr<Code> restored(std::span<const uint8_t> saved) override {
+    ByteReader in{saved};
+    std::string name;
+    std::vector<Scratch> scratch;
+    std::vector<uint8_t> object;
+    if (!in.list(name) || !in.list(scratch) || !in.list(object)) return {};
+    return std::make_unique<CpuCode>(std::move(object), std::move(name), std::move(scratch));
+  }
+
   std::string about() const override {
     return text(cpu_info().model, ", kernels by ",
-                use_c() ? c_compiler_name() : "LLVM " + llvm_version());
+                use_c() ? c_compiler_name() : "LLVM " + llvm_summary()->version);
   }
 
   Token submit(LaunchList list, std::span<const Token> after) override {
@@ -131,19 +153,20 @@ class Cpu : public Device {
   Target c_target_;
 
   std::unique_ptr<Code> compile(const std::string& text, const Program& p, bool c) const {
-    static const CpuTarget* host = llvm_available() ? new CpuTarget(host_cpu_target()) : nullptr;
     std::string compiler = c ? c_compiler_version() + cpu_info().model + cpu_info().features
-                             : llvm_version() + describe(*host);
+                             : llvm_summary()->version + llvm_summary()->host;
     std::string key = std::string(build_id()) + "\n" + compiler + "\n" + text;
     std::vector<std::string> options;
     if (c && !contracts(c_target_)) options.emplace_back("-ffp-contract=off");
     for (const std::string& o : options) key += "\n" + o;
     const bool keep = flag(Flag::CACHE);
     if (keep)
-      if (auto hit = compile_cache().get(key)) return std::make_unique<CpuCode>(*hit, p);
-    std::vector<uint8_t> object = c ? c_compile(text, options) : llvm_compile(text, *host);
+      if (auto hit = compile_cache().get(key))
+        return std::make_unique<CpuCode>(std::move(*hit), p.name, p.scratch);
+    std::vector<uint8_t> object =
+        c ? c_compile(text, options) : llvm_compile(text, host_cpu_target());
     if (keep) compile_cache().put(key, object);
-    return std::make_unique<CpuCode>(object, p);
+    return std::make_unique<CpuCode>(std::move(object), p.name, p.scratch);
   }
 
   static void run(const Launch& l, std::span<void* const> buffers) {
@@ -174,7 +197,7 @@ class Null : public Device {
 
 bool cpu_available(std::string* why_not) {
   std::string no_llvm, no_c;
-  if (llvm_available(&no_llvm) || c_compiler_available(&no_c)) return true;
+  if (llvm_summary() || llvm_available(&no_llvm) || c_compiler_available(&no_c)) return true;
   *why_not = no_llvm + "; " + no_c;
   return false;
 }

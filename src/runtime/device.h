@@ -71,6 +71,11 @@ class Device {
   // void mote_entry(void** buffers, const int64_t*, int64_t, int64_t).
   virtual std::unique_ptr<Code> compile_source(const std::string& text);
 
+  // Code that this device compiled, as bytes of which another process makes it again where the
+  // target, the compiler and the build are the same; empty: there are none.
+  virtual std::vector<uint8_t> saved(const Code&) const { return {}; }
+  virtual std::unique_ptr<Code> restored(std::span<const uint8_t>) { return {}; }
+
   // Work, in order, after the tokens given.
   virtual Token submit(LaunchList list, std::span<const Token> after) = 0;
   virtual Token copy_in(DeviceAddress to, const void* host, int64_t bytes,

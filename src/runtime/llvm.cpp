@@ -1,10 +1,13 @@
 #include "runtime/llvm.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -14,6 +17,8 @@
 #include "base/lifetime.h"
 #include "base/threads.h"
 #include "base/utf8.h"
+#include "runtime/cpu_info.h"
+#include "runtime/disk_cache.h"
 
 namespace mote {
 namespace {
@@ -339,6 +344,58 @@ CpuTarget host_cpu_target() {
 std::string describe(const CpuTarget& target) {
   return text(target.triple, " ", target.cpu, " [", target.features, "] passes [", target.passes,
               "] codegen ", target.codegen_level);
+}
+
+namespace {
+
+// What says which library would be loaded, and for which machine.
+std::string summary_key() {
+  const char* folders = std::getenv("LD_LIBRARY_PATH");
+  return text("LLVM\n", flag_text(Flag::LIBLLVM), "\n", folders ? folders : "", "\n",
+              cpu_info().model, "\n", cpu_info().features);
+}
+
+// "" where there is no such file.
+std::string file_stamp(const std::string& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0) return {};
+  return text(path, " ", about.st_ino, " ", about.st_size, " ", about.st_mtim.tv_sec, ".",
+              about.st_mtim.tv_nsec);
+}
+
+// Lines: the file's path, its stamp, the two texts.
+std::unique_ptr<LlvmSummary> remembered_summary() {
+  const auto bytes = compile_cache().get(summary_key());
+  if (!bytes) return {};
+  std::istringstream lines(std::string(bytes->begin(), bytes->end()));
+  std::string path, stamp;
+  auto out = std::make_unique<LlvmSummary>();
+  std::getline(lines, path), std::getline(lines, stamp);
+  std::getline(lines, out->version), std::getline(lines, out->host);
+  if (out->host.empty() || file_stamp(path) != stamp) return {};
+  return out;
+}
+
+std::unique_ptr<LlvmSummary> loaded_summary() {
+  if (!llvm_available()) return {};
+  auto out = std::make_unique<LlvmSummary>();
+  *out = {llvm_version(), describe(host_cpu_target())};
+  Dl_info where;
+  if (!flag(Flag::CACHE) || !dladdr(reinterpret_cast<void*>(library().emit), &where)) return out;
+  const std::string all =
+      text(where.dli_fname, "\n", file_stamp(where.dli_fname), "\n", out->version, "\n", out->host);
+  compile_cache().put(summary_key(), {reinterpret_cast<const uint8_t*>(all.data()), all.size()});
+  return out;
+}
+
+}  // namespace
+
+const LlvmSummary* llvm_summary() {
+  static const LlvmSummary* const summary = [] {
+    auto found = flag(Flag::CACHE) ? remembered_summary() : nullptr;
+    return (found ? std::move(found) : loaded_summary()).release();
+  }();
+  return summary;
 }
 
 // LLVM recurses over what it compiles.

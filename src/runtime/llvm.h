@@ -49,6 +49,14 @@ CpuTarget host_cpu_target();
 // One line that holds every field.
 std::string describe(const CpuTarget& target);
 
+// What code by this LLVM for this machine depends on, as one text each. An earlier process's answer
+// is on disk, and holds while the library's file has not changed: a process whose kernels are all
+// in the cache needs no library, which would cost it 10 ms and 45 MB. Null: not available.
+struct LlvmSummary {
+  std::string version, host;  // llvm_version(), describe(host_cpu_target())
+};
+const LlvmSummary* llvm_summary();
+
 // Compiles a module. The object is position-independent, small code model; its functions may call
 // those that c_library_symbol() knows. Throws Error(Device) if LLVM is not available, has ended or
 // does not know the target, and Error(Internal) with LLVM's message and the offending line if the
