@@ -159,27 +159,43 @@ double median(std::vector<double>& samples) {
   std::ranges::sort(samples);
   return samples[samples.size() / 2];
 }
-// So many runs take a millisecond.
+// So many runs take two milliseconds.
 int times_for(double ms) {
-  return std::max(1, static_cast<int>(std::ceil(1 / std::max(ms, 1e-3))));
+  return std::max(1, static_cast<int>(std::ceil(2 / std::max(ms, 1e-3))));
 }
 
 constexpr size_t kFewest = 3, kMost = 31;
+// A side finds its data in the caches as it left them itself, not as the other one did: it runs once
+// before it is measured. Calls that take longer than so many milliseconds would not keep any.
+constexpr double kWarm = 50;
+
+struct Side {
+  std::function<double(int)> milliseconds;  // of each of so many calls
+  int times;
+  bool warm;
+  std::vector<double> samples = {};
+  explicit Side(std::function<double(int)> f) : milliseconds(std::move(f)) {
+    milliseconds(1);
+    const double ms = milliseconds(1);
+    times = times_for(ms), warm = ms < kWarm;
+  }
+  void measure(bool always_warm) {
+    if (warm || always_warm) milliseconds(1);
+    samples.push_back(milliseconds(times));
+  }
+};
 
 void measure(Torch& torch, Ours& ours, const Settings& set, Figures& out) {
-  std::vector<double> theirs, own;
-  const bool cpu = set.processor_time;
-  const int times = times_for(ours.milliseconds(1, cpu));
-  const int torch_times = times_for(torch.milliseconds(1, cpu));
+  const bool cpu = set.processor_time, wakes = set.threads > 1;
+  Side theirs([&](int times) { return torch.milliseconds(times, cpu); });
+  Side own([&](int times) { return ours.milliseconds(times, cpu); });
   const auto start = Clock::now();
-  while (own.size() < kFewest || (own.size() < kMost && seconds_since(start) < set.seconds)) {
-    if (torch_times > 1 || set.threads > 1) torch.milliseconds(1, cpu);
-    theirs.push_back(torch.milliseconds(torch_times, cpu));
-    if (times > 1 || set.threads > 1) ours.run();
-    own.push_back(ours.milliseconds(times, cpu));
+  while (own.samples.size() < kFewest ||
+         (own.samples.size() < kMost && seconds_since(start) < set.seconds)) {
+    theirs.measure(wakes), own.measure(wakes);
     if (seconds_since(start) > 10 * set.seconds) break;  // one round of a slow row must do
   }
-  out.ms = median(own), out.peer_ms = median(theirs);
+  out.ms = median(own.samples), out.peer_ms = median(theirs.samples);
 }
 
 Figures run_row(const Row& row, Torch& torch, const Settings& set, Results& results) {
