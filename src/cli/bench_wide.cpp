@@ -159,28 +159,29 @@ double median(std::vector<double>& samples) {
   std::ranges::sort(samples);
   return samples[samples.size() / 2];
 }
-// So many runs take two milliseconds.
-int times_for(double ms) {
-  return std::max(1, static_cast<int>(std::ceil(2 / std::max(ms, 1e-3))));
+// So many runs take so many milliseconds.
+int times_for(double ms, double all) {
+  return std::max(1, static_cast<int>(std::ceil(all / std::max(ms, 1e-3))));
 }
 
 constexpr size_t kFewest = 3, kMost = 31;
-// A side finds its data in the caches as it left them itself, not as the other one did: it runs once
-// before it is measured. Calls that take longer than so many milliseconds would not keep any.
-constexpr double kWarm = 50;
+constexpr double kSample = 2;
+// A side finds its data in the caches as it left them itself, not as the other one did: it runs for
+// so long before each sample, for caches change hands within a few rounds. Calls that take longer
+// than kLong milliseconds do not find much of it anyway.
+constexpr double kWarm = 4, kLong = 50;
 
 struct Side {
   std::function<double(int)> milliseconds;  // of each of so many calls
-  int times;
-  bool warm;
+  int times, before;
   std::vector<double> samples = {};
   explicit Side(std::function<double(int)> f) : milliseconds(std::move(f)) {
     milliseconds(1);
     const double ms = milliseconds(1);
-    times = times_for(ms), warm = ms < kWarm;
+    times = times_for(ms, kSample), before = ms < kLong ? times_for(ms, kWarm) : 0;
   }
-  void measure(bool always_warm) {
-    if (warm || always_warm) milliseconds(1);
+  void measure(bool wakes) {
+    if (before || wakes) milliseconds(std::max(before, 1));
     samples.push_back(milliseconds(times));
   }
 };
