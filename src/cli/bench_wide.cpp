@@ -159,27 +159,44 @@ double median(std::vector<double>& samples) {
   std::ranges::sort(samples);
   return samples[samples.size() / 2];
 }
-// So many runs take a millisecond.
-int times_for(double ms) {
-  return std::max(1, static_cast<int>(std::ceil(1 / std::max(ms, 1e-3))));
+// So many runs take so many milliseconds.
+int times_for(double ms, double all) {
+  return std::max(1, static_cast<int>(std::ceil(all / std::max(ms, 1e-3))));
 }
 
 constexpr size_t kFewest = 3, kMost = 31;
+constexpr double kSample = 2;
+// A side finds its data in the caches as it left them itself, not as the other one did: it runs for
+// so long before each sample, for caches change hands within a few rounds. Calls that take longer
+// than kLong milliseconds do not find much of it anyway.
+constexpr double kWarm = 4, kLong = 50;
+
+struct Side {
+  std::function<double(int)> milliseconds;  // of each of so many calls
+  int times, before;
+  std::vector<double> samples = {};
+  explicit Side(std::function<double(int)> f) : milliseconds(std::move(f)) {
+    milliseconds(1);
+    const double ms = milliseconds(1);
+    times = times_for(ms, kSample), before = ms < kLong ? times_for(ms, kWarm) : 0;
+  }
+  void measure(bool wakes) {
+    if (before || wakes) milliseconds(std::max(before, 1));
+    samples.push_back(milliseconds(times));
+  }
+};
 
 void measure(Torch& torch, Ours& ours, const Settings& set, Figures& out) {
-  std::vector<double> theirs, own;
-  const bool cpu = set.processor_time;
-  const int times = times_for(ours.milliseconds(1, cpu));
-  const int torch_times = times_for(torch.milliseconds(1, cpu));
+  const bool cpu = set.processor_time, wakes = set.threads > 1;
+  Side theirs([&](int times) { return torch.milliseconds(times, cpu); });
+  Side own([&](int times) { return ours.milliseconds(times, cpu); });
   const auto start = Clock::now();
-  while (own.size() < kFewest || (own.size() < kMost && seconds_since(start) < set.seconds)) {
-    if (torch_times > 1 || set.threads > 1) torch.milliseconds(1, cpu);
-    theirs.push_back(torch.milliseconds(torch_times, cpu));
-    if (times > 1 || set.threads > 1) ours.run();
-    own.push_back(ours.milliseconds(times, cpu));
+  while (own.samples.size() < kFewest ||
+         (own.samples.size() < kMost && seconds_since(start) < set.seconds)) {
+    theirs.measure(wakes), own.measure(wakes);
     if (seconds_since(start) > 10 * set.seconds) break;  // one round of a slow row must do
   }
-  out.ms = median(own), out.peer_ms = median(theirs);
+  out.ms = median(own.samples), out.peer_ms = median(theirs.samples);
 }
 
 Figures run_row(const Row& row, Torch& torch, const Settings& set, Results& results) {

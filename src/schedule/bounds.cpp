@@ -69,7 +69,7 @@ class Bounder {
       if (UOp wide = narrowed_by(n); wide && users_[wide->id] == users_[n->id])
         narrowed_[wide->id] = n;
       if (n->is(Op::Reduce)) {
-        if (UOp inner = continued(n)) continued_[inner->id] = true;
+        if (UOp inner = continued(n); inner && users_[inner->id] == 1) continued_[inner->id] = true;
         bounds_.scattered[n->id] = scattered_axes(n, targets_[n->device]);
         bounds_.scatters[n->id] = bounds_.scattered[n->id] != 0;
       }
@@ -93,7 +93,7 @@ class Bounder {
   std::vector<Load> load_;          // these four by node id
   std::vector<int> users_;
   std::vector<int64_t> counts_;     // elements
-  std::vector<bool> continued_;     // by another reduce
+  std::vector<bool> continued_;     // by another reduce, its only user
   std::vector<UOp> narrowed_;       // the last cast or cut that all who use a reduce see it through
   std::vector<uint32_t> seen_;      // by node id: the last walk that was there
   uint32_t walk_ = 0;
