@@ -12,31 +12,14 @@
 // The line makes member templates, which C++ allows in no struct that is local to a function: such
 // a struct stands outside.
 #pragma once
+#include <mote/each_field.h>
 #include <mote/tensor.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
 
-#define MOTE_FIELDS(...)                                                        \
-  template <class F>                                                            \
-  void each_field(F&& f) {                                                      \
-    ::mote::each_named(#__VA_ARGS__, f __VA_OPT__(, ) __VA_ARGS__);             \
-  }                                                                             \
-  template <class F>                                                            \
-  void each_field(F&& f) const {                                                \
-    ::mote::each_named(#__VA_ARGS__, f __VA_OPT__(, ) __VA_ARGS__);             \
-  }
-
 namespace mote {
-
-// The first name of "weight, bias", which is left with the others.
-std::string_view take_name(std::string_view& names);
-
-template <class F, class... Fields>
-void each_named([[maybe_unused]] std::string_view names, F&& f, Fields&... fields) {
-  (f(take_name(names), fields), ...);
-}
 
 // "layers.0" + "weight"
 std::string join_path(const std::string& path, std::string_view name);

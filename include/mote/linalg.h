@@ -8,24 +8,31 @@ namespace mote::linalg {
 
 struct QR {
   Tensor Q, R;
+  MOTE_FIELDS(Q, R)
 };
 struct LU {
   Tensor P, L, U;  // A = P @ L @ U
+  MOTE_FIELDS(P, L, U)
 };
 struct LUFactor {
   Tensor LU, pivots;  // i32, counted from 1 as in LAPACK
+  MOTE_FIELDS(LU, pivots)
 };
 struct Eigen {
   Tensor eigenvalues, eigenvectors;  // ascending; columns
+  MOTE_FIELDS(eigenvalues, eigenvectors)
 };
 struct SVD {
   Tensor U, S, Vh;
+  MOTE_FIELDS(U, S, Vh)
 };
 struct SignLog {
   Tensor sign, logabsdet;
+  MOTE_FIELDS(sign, logabsdet)
 };
 struct LeastSquares {
   Tensor solution, residuals, rank, singular_values;
+  MOTE_FIELDS(solution, residuals, rank, singular_values)
 };
 
 Tensor cholesky(const Tensor& a, bool upper = false, Loc = MOTE_HERE);

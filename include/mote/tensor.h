@@ -10,6 +10,7 @@
 // free function takes the tensor as its first argument there.
 // One tensor may be used and destroyed by any thread; concurrent use of the same one needs a lock.
 #pragma once
+#include <mote/each_field.h>
 #include <mote/types.h>
 
 #include <iosfwd>
@@ -544,14 +545,17 @@ class Tensor {
 
 struct ValuesIndices {
   Tensor values, indices;
+  MOTE_FIELDS(values, indices)
 };
 struct Extremes {
   Tensor min, max;
+  MOTE_FIELDS(min, max)
 };
 struct UniqueValues {
   Tensor values;
   Tensor inverse;  // of each element its place among the values
   Tensor counts;   // of each value
+  MOTE_FIELDS(values, inverse, counts)
 };
 
 // One entry of an index, and where it was written.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <mote/jit.h>
+#include <mote/linalg.h>
 #include <mote/models.h>
 #include <mote/mote.h>
 #include <mote/optim.h>
@@ -336,6 +337,19 @@ TEST_SUITE("jit") {
     CHECK(values(out[4]) == Floats32{31, 33, 32, 34});
     out[1].fill_(0);
     CHECK(values(x) == Floats32{0, 0, 33, 34});
+  }
+
+  TEST_CASE("jit: what a method with several results gives is a result") {
+    auto most = jit([](const Tensor& x) { return x.max(0); });
+    auto factors = jit([](const Tensor& x) { return linalg::qr(x.reshape({2, 2})); });
+    for (float first : {1.f, 9.f, 5.f}) {
+      const Tensor x = row({first, 7, 3, 2});
+      const ValuesIndices m = most(x);
+      CHECK(m.values.item<float>() == std::max(first, 7.f));
+      CHECK(m.indices.item<int64_t>() == (first < 7));
+      const auto [q, r] = factors(x);
+      CHECK(allclose(q.matmul(r), x.reshape({2, 2})));
+    }
   }
 
   TEST_CASE("jit: two results that are one tensor are one again") {
