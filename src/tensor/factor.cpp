@@ -26,6 +26,13 @@ class AsRealized {
   bool before_;
 };
 
+// In memory from here on, for what is computed from it at several times.
+Tensor kept(const Tensor& t) {
+  Tensor s = stored(t);
+  realize({s});
+  return s;
+}
+
 // Runs step(k, state) for `count` steps from `first` on, upwards or downwards. k is (1), i32. What
 // a step does not change stays where it is.
 template <class Step>
@@ -61,6 +68,7 @@ Tensor row(const Tensor& t, const Tensor& k) { return select_at(t, 1, k); }
 // (batch, n) of positions: rows of t in that order.
 Tensor in_order(const Tensor& t, const Tensor& order) {
   std::vector<Dim> dims = dims_of(t);
+  dims[1] = dims_of(order)[1];
   return gather_at(t, 1, broadcast_tensor(order.unsqueeze(-1), dims));
 }
 
@@ -94,13 +102,13 @@ Pivoted lu_panel(const Tensor& a) {
   Tensor step_at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a, order, pivots};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = column(s[0], k);
-    Tensor best = where(i < k, -1, own.abs()).squeeze(-1).argmax(1, true).to(DType::i32);
-    best = stored(best);
+    Tensor size = stored(where(i < k, -1, column(s[0], k).abs()).squeeze(-1));
+    // The first of the largest; NaNs are.
+    Tensor best = stored(where(size < size.amax(Axes{1}, true), n, at).amin(Axes{1}, true));
     Tensor from = where(at.eq(k), best, where(at.eq(best), k, at));
-    Tensor swapped = stored(in_order(s[0], from));
-    Tensor top = row(swapped, k), pivot = column(top, k);
-    Tensor l = column(swapped, k) / where(pivot.eq(0), 1, pivot);
+    Tensor top = stored(in_order(s[0], best)), pivot = column(top, k);
+    Tensor swapped = in_order(s[0], from);
+    Tensor l = stored(column(swapped, k) / where(pivot.eq(0), 1, pivot));
     Tensor below = i > k;
     s[0] = where(below & j.eq(k), l, where(below & (j > k), swapped - l * top, swapped));
     s[1] = gather_at(s[1], 1, from);
@@ -127,9 +135,9 @@ Tensor cholesky(const Tensor& a) {
   const int64_t n = a.size(1), h = half_of(n), rest = n - h;
   if (n <= kPanel) return cholesky_panel(a);
   Tensor top = cholesky(part(a, 0, h, 0, h));
-  Tensor left = stored(substitute(top, part(a, h, rest, 0, h).mT(), false).mT());
-  Tensor low = cholesky(part(a, h, rest, h, rest) - left.matmul(left.mT()));
-  return stored(cat({top.pad({0, rest}), cat({left, low}, 2)}, 1));
+  Tensor left = kept(substitute(top, part(a, h, rest, 0, h).mT(), false).mT());
+  Tensor low = cholesky(kept(part(a, h, rest, h, rest) - left.matmul(left.mT())));
+  return kept(cat({top.pad({0, rest}), cat({left, low}, 2)}, 1));
 }
 
 Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
@@ -137,8 +145,8 @@ Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
   const int64_t n = b.size(1), h = half_of(n), rest = n - h;
   if (n <= kPanel) return substitute_panel(l, b, unit);
   Tensor top = substitute(part(l, 0, h, 0, h), b.narrow(1, 0, h), unit);
-  Tensor left = b.narrow(1, h, rest) - part(l, h, rest, 0, h).matmul(top);
-  return stored(cat({top, substitute(part(l, h, rest, h, rest), left, unit)}, 1));
+  Tensor left = kept(b.narrow(1, h, rest) - part(l, h, rest, 0, h).matmul(top));
+  return kept(cat({top, substitute(part(l, h, rest, h, rest), left, unit)}, 1));
 }
 
 // The left half of the columns, what it does to the right one, and what is left of that.
@@ -147,18 +155,18 @@ Pivoted lu(const Tensor& a) {
   const int64_t n = a.size(1), m = a.size(2), h = half_of(std::min(n, m));
   if (std::min(n, m) <= kPanel) return lu_panel(a);
   const Pivoted first = lu(part(a, 0, n, 0, h));
-  Tensor right = stored(in_order(a.narrow(2, h, m - h), first.order));
+  Tensor right = kept(in_order(a.narrow(2, h, m - h), first.order));
   Tensor upper = substitute(part(first.lu, 0, h, 0, h), right.narrow(1, 0, h), true);
   Tensor under = first.lu.narrow(1, h, n - h);
   const int64_t steps = std::min(n, m) - h;
-  Pivoted second = lu(lengthened(right.narrow(1, h, n - h) - under.matmul(upper), h));
+  Pivoted second = lu(kept(lengthened(right.narrow(1, h, n - h) - under.matmul(upper), h)));
   second = {second.lu.narrow(1, 0, n - h), second.pivots.narrow(1, 0, steps),
             second.order.narrow(1, 0, n - h)};
   Tensor top = cat({first.lu.narrow(1, 0, h), upper}, 2);
   Tensor bottom = cat({in_order(under, second.order), second.lu}, 2);
   Tensor order = gather_at(first.order.narrow(1, h, n - h), 1, second.order);
-  return {stored(cat({top, bottom}, 1)), stored(cat({first.pivots, second.pivots + h}, 1)),
-          stored(cat({first.order.narrow(1, 0, h), order}, 1))};
+  return {kept(cat({top, bottom}, 1)), kept(cat({first.pivots, second.pivots + h}, 1)),
+          kept(cat({first.order.narrow(1, 0, h), order}, 1))};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <mote/kernel.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tensor/gather.h"
 
@@ -183,33 +184,39 @@ Tensor Input::read(const Indices& at, bool or_zero) const {
 
 // ---- values
 
+// Whether each element of n is made of those of its sources at the same indices.
+static bool keeps_elements(UOp n) {
+  auto front = [](UOp u) {  // without leading axes of one element
+    std::span<const Dim> dims = u->shape->dims;
+    while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
+    return dims;
+  };
+  if (n->is(Op::Reshape)) return std::ranges::equal(front(n), front(n->src(0)));
+  return has(n->op, Alu) || OpSet{Op::Const, Op::Expand, Op::Given, Op::Detach}.has(n->op);
+}
+
 // Made of single elements: no axis was folded, moved or cut but by what the expression asked for.
 void KernelScope::check_elements(const Tensor& value, const char* what) const {
   if (!value.defined()) wrong(what, " is undefined");
   if (static_cast<size_t>(value.dim()) > loops.size())
     wrong(what, " uses the index of a sum outside of it, or has axes of its own: shape ", value);
-  std::vector<const Node*> known;
-  for (const Tensor& t : made) known.push_back(node_of(t).get());
-  std::ranges::sort(known);
-  auto is_open = [&](UOp n) {
-    return n->shape && n->shape->count() != 1 && !std::ranges::binary_search(known, n.get());
-  };
-  auto front = [](UOp n) {  // without leading axes of one element
-    std::span<const Dim> dims = n->shape->dims;
-    while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
-    return dims;
-  };
+  enum Kind : uint8_t { Other, Same, Element };  // Same: one number for all indices
+  std::unordered_map<const Node*, Kind> kinds;
+  for (const Tensor& t : made) kinds.emplace(node_of(t).get(), Element);
+  auto is_new = [&](UOp n) { return !kinds.contains(n.get()); };
   const Ref root = node_of(value);
-  for (UOp n : toposort({reinterpret_cast<const UOp*>(&root), 1}, is_open)) {
-    if (!is_open(n) || has(n->op, Alu) ||
-        OpSet{Op::Const, Op::Expand, Op::Given, Op::Detach}.has(n->op))
-      continue;
-    if (n->is(Op::Buffer) && n->shape->count() == 0) continue;  // a rule of custom_function
-    if (n->is(Op::Reshape) && std::ranges::equal(front(n), front(n->src(0)))) continue;
-    const char* method = provenance(n->provenance).method;
-    wrong(what, " is made of more than single elements (", mote::name(n->op), " of shape ",
-          *n->shape, *method ? text(" by ", method) : "",
-          "): tensors are read as inputs, and folded by sum_over and the like");
+  for (UOp n : toposort(std::vector<UOp>{root}, is_new)) {
+    if (!is_new(n)) continue;
+    bool uses = false, fits = keeps_elements(n);
+    for (Node* s : n->src()) {
+      uses |= kinds.at(s) == Element;
+      fits &= kinds.at(s) != Other;
+    }
+    const bool one = n->shape && n->shape->count() <= 1;  // 0: a rule of custom_function
+    if ((uses && !fits) || (n == root && !fits && !one))
+      wrong(what, " is made of more than single elements (", mote::name(n->op), " of shape ",
+            *n->shape, "): tensors are read as inputs, and folded by sum_over and the like");
+    kinds.emplace(n.get(), uses ? Element : fits || one ? Same : Other);
   }
 }
 
