@@ -49,8 +49,11 @@ class Position {
     int64_t n;
   };
   explicit Position(Whole n);
-  Tensor at_;          // of index dtype
-  int64_t loop_ = -1;  // of an index as it was given: which loop, innermost axis of the result 0
+  Tensor at_;  // of index dtype
+  int64_t loop_ =
+      -1;  // of an index plus a number: which loop, the innermost axis of the result is 0
+  int64_t plus_ = 0;  // that number, also without a loop
+  bool is_number_ = false;
   bool computed_ = false;  // an element of a tensor is in it
 };
 using Indices = std::vector<Position>;

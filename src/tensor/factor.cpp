@@ -1,62 +1,14 @@
-#include "tensor/factor.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/factor_steps.h"
 #include "tensor/gather.h"
 #include "tensor/operators.h"
 
 namespace mote::factor {
 
-namespace {
+// ---- steps
 
-constexpr int64_t kAtOnce = 16;  // steps that become one schedule
-constexpr int64_t kPanel = 32;   // columns that are done step by step; more are halved
-
-Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
-
-// Reads what is realized from memory also where a derivative is made.
-class AsRealized {
- public:
-  AsRealized() : before_(UnrealizedScope::open) { UnrealizedScope::open = false; }
-  ~AsRealized() { UnrealizedScope::open = before_; }
-  AsRealized(const AsRealized&) = delete;
-
- private:
-  bool before_;
-};
-
-// In memory from here on, for what is computed from it at several times.
-Tensor kept(const Tensor& t) {
-  Tensor s = stored(t);
-  realize({s});
-  return s;
-}
-
-// Runs step(k, state) for `count` steps from `first` on, upwards or downwards. k is (1), i32. What
-// a step does not change stays where it is.
-template <class Step>
-void run_steps(int64_t first, int64_t count, int64_t by, std::vector<Tensor>& state, Step step) {
-  const AsRealized from_memory;
-  Tensor k = stored(full({1}, first, {DType::i32, state[0].device()}));
-  for (Tensor& t : state) t = stored(t);
-  std::vector<Tensor> next = state;
-  next.push_back(k);
-  realize(next);
-  for (int64_t i = 0; i < count; ++i) {
-    next = state;
-    step(k, next);
-    for (size_t t = 0; t < state.size(); ++t)
-      if (next[t].impl() != state[t].impl()) state[t] = stored(next[t]);
-    k = stored(k + by);
-    if (i % kAtOnce < kAtOnce - 1 && i < count - 1) continue;
-    next = state;
-    next.push_back(k);
-    realize(next);
-  }
-}
-
-// Positions of rows and of columns, to be compared with a step.
 Tensor rows_of(const Tensor& t) {
   return iota_tensor(t.size(1), DType::i32, t.impl()->device).unsqueeze(1);
 }
@@ -65,12 +17,39 @@ Tensor columns_of(const Tensor& t) { return iota_tensor(t.size(2), DType::i32, t
 Tensor column(const Tensor& t, const Tensor& k) { return select_at(t, 2, k); }
 Tensor row(const Tensor& t, const Tensor& k) { return select_at(t, 1, k); }
 
-// (batch, n) of positions: rows of t in that order.
 Tensor in_order(const Tensor& t, const Tensor& order) {
   std::vector<Dim> dims = dims_of(t);
   dims[1] = dims_of(order)[1];
   return gather_at(t, 1, broadcast_tensor(order.unsqueeze(-1), dims));
 }
+
+Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
+
+Tensor kept(const Tensor& t) {
+  Tensor s = stored(t);
+  realize({s});
+  return s;
+}
+
+Tensor direction(const Tensor& a, const Tensor& k, const Tensor& from) {
+  Tensor i = rows_of(a);
+  Tensor own = where(i < from, 0, column(a, k)), most = own.abs().amax(1, true);
+  Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, from);
+  Tensor tail = where(i > from, x, 0).square().sum(1, true), none = tail.eq(0);
+  Tensor length = (tail + head * head).sqrt();
+  Tensor first = head + where(head < 0, -length, length);
+  Tensor scale = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
+  return stored(where(i.eq(from), first, x) * stored(scale));
+}
+
+Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
+  Tensor inverse = v.mT().matmul(v), y = v.mT().matmul(x);
+  y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
+                 : substitute(inverse, y, true);
+  return stored(x - v.matmul(y));
+}
+
+namespace {
 
 Tensor part(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return t.narrow(1, row, rows).narrow(2, column, columns);
@@ -174,33 +153,17 @@ namespace {
 struct Reflected {
   Tensor r, v;
 };
-// Reflections: column k of v is the direction of the k-th, of length sqrt(2), so that the reflection
-// is I - v v^T; or 0 where there is none to make. The signs are LAPACK's.
+// Column k of v is the direction of the k-th reflection.
 Reflected reflected(const Tensor& a) {
   const int64_t steps = std::min(a.size(1), a.size(2));
-  Tensor i = rows_of(a), at = iota_tensor(steps, DType::i32, a.impl()->device);
+  Tensor at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a, a.narrow(2, 0, steps).zeros_like()};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = where(i < k, 0, column(s[0], k)), most = own.abs().amax(1, true);
-    Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, k);
-    Tensor tail = where(i > k, x, 0).square().sum(1, true), none = tail.eq(0);
-    Tensor length = (tail + head * head).sqrt();
-    Tensor first = head + where(head < 0, -length, length);
-    Tensor scale = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
-    Tensor v = stored(where(i.eq(k), first, x) * stored(scale));
+    Tensor v = direction(s[0], k, k);
     s[0] = s[0] - v * (v * s[0]).sum(1, true);
     s[1] = where(at.eq(k), v, s[1]);
   });
   return {state[0].triu(), state[1]};
-}
-
-// The reflections of v, the last one first (or the first one), of x: x - v T (v^T x), where the
-// inverse of T is 1 on its diagonal and holds the products of the directions above it.
-Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
-  Tensor inverse = v.mT().matmul(v), y = v.mT().matmul(x);
-  y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
-                 : substitute(inverse, y, true);
-  return stored(x - v.matmul(y));
 }
 
 }  // namespace
@@ -289,7 +252,7 @@ Tensor identity(const Tensor& like, int64_t n) {
 
 // Jacobi's method, all pairs of a round at once. An odd matrix gets a row and a column of zeros,
 // which no rotation mixes with others.
-Spectrum eigh(const Tensor& given) {
+Spectrum eigh_by_rotations(const Tensor& given) {
   const int64_t size = given.size(1), n = size + size % 2;
   if (size == 1) return {given.squeeze(-1), given.ones_like()};
   Tensor scale = given.abs().amax(Axes{1, 2}, true);
@@ -317,17 +280,18 @@ Spectrum eigh(const Tensor& given) {
           stored(gather_at(vectors, 2, broadcast_tensor(order.unsqueeze(1), dims)))};
 }
 
-// Hestenes' method on the triangular factor: its columns are made orthogonal by rotations from the
-// right. Their directions are those of another QR, which completes what belongs to zeros.
-Singular svd(const Tensor& given, int64_t columns) {
-  const int64_t batch = given.size(0), m = given.size(2), n = m + m % 2;
-  Tensor scale = given.abs().amax(Axes{1, 2}, true);
-  scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
-  Orthogonal first = qr(given / scale, m);
-  // Rows of the triangle fall off in size: its transpose converges faster.
-  Tensor a = first.r.mT().pad({0, n - m});
+namespace {
+
+// Columns v, orthogonal, and w = a v, orthogonal as well.
+struct Turned {
+  Tensor w, v;
+};
+
+// Hestenes' method: the columns are made orthogonal by rotations from the right.
+Turned turned_by_rotations(const Tensor& given) {
+  const int64_t m = given.size(2), n = m + m % 2, h = n / 2;
+  Tensor a = given.pad({0, n - m});
   std::vector<Tensor> state = {a, identity(a, n)};
-  const int64_t h = n / 2;
   run_steps(0, m == 1 ? 0 : sweeps_of(a) * (n - 1), 0, state,
             [&](const Tensor&, std::vector<Tensor>& s) {
               Tensor top = s[0].narrow(2, 0, h), bottom = s[0].narrow(2, h, h);
@@ -335,11 +299,34 @@ Singular svd(const Tensor& given, int64_t columns) {
               auto [c, sine] = rotation(stored(p), stored(q), stored(r));
               for (Tensor& t : s) t = rotated(t, 2, c.unsqueeze(1), sine.unsqueeze(1));
             });
+  return {state[0], state[1]};
+}
+
+// By the eigenvectors of the columns' products, which f64 holds exactly enough for f32.
+Turned turned_by_products(const Tensor& given) {
+  Tensor a = given.to_double(), v = eigh(kept(a.mT().matmul(a))).vectors;
+  return {kept(a.matmul(v).to_float()), kept(v.to_float())};
+}
+
+}  // namespace
+
+// Of the triangular factor. The directions of w are those of another QR, which completes what
+// belongs to zeros.
+Singular svd(const Tensor& given, int64_t columns) {
+  const AsRealized from_memory;
+  const int64_t batch = given.size(0), m = given.size(2);
+  Tensor scale = given.abs().amax(Axes{1, 2}, true);
+  scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
+  Orthogonal first = qr(given / scale, m);
+  // Rows of the triangle fall off in size: its transpose converges faster.
+  Tensor a = first.r.mT();
+  const bool by_products = given.dtype() == DType::f32 && m > 2 * kPanel;
+  Turned t = by_products ? turned_by_products(a) : turned_by_rotations(a);
   // r^T v = w, w with orthogonal columns: r = v s z^T, with w = z s.
-  Tensor w = state[0], v = state[1];
+  Tensor w = t.w, v = t.v;
   Tensor sizes = w.square().sum(1).sqrt();
-  if (m < n) {
-    Tensor added = v.select(1, n - 1).ne(0);
+  if (v.size(1) > m) {  // the column of zeros
+    Tensor added = v.select(1, m).ne(0);
     sizes = where(added, -1, sizes);
     v = v.narrow(1, 0, m);
   }

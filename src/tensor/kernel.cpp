@@ -51,7 +51,7 @@ thread_local KernelScope* KernelScope::open = nullptr;
 
 Position KernelScope::of(Tensor at, bool computed) const {
   Position out(0);
-  out.at_ = std::move(at), out.computed_ = computed;
+  out.at_ = std::move(at), out.computed_ = computed, out.is_number_ = false;
   return out;
 }
 
@@ -67,6 +67,7 @@ Position KernelScope::loop(size_t number) {
 Position::Position(Whole n) {
   const KernelScope& s = KernelScope::current("Position");
   at_ = make_value(prim::constant(DType::index, n.n), s.device);
+  plus_ = n.n, is_number_ = true;
 }
 
 Position::Position(const Tensor& computed) : computed_(true) {
@@ -98,9 +99,22 @@ static Position join(Op op, const Position& a, const Position& b) {
 static Tensor compare(Op op, const Position& a, const Position& b) {
   return KernelScope::current("Position").compare(op, a, b);
 }
-Position operator+(const Position& a, const Position& b) { return join(Op::Add, a, b); }
-Position operator-(const Position& a, const Position& b) { return a + b * Position(-1); }
-Position operator*(const Position& a, const Position& b) { return join(Op::Mul, a, b); }
+Position operator+(const Position& a, const Position& b) {
+  Position sum = join(Op::Add, a, b);
+  const Position& moved = a.is_number_ ? b : a;
+  if (a.is_number_ || b.is_number_) {
+    sum.loop_ = moved.loop_, sum.is_number_ = moved.is_number_;
+    sum.plus_ = size_add(a.plus_, b.plus_);
+  }
+  return sum;
+}
+Position operator-(const Position& a, const Position& b) {
+  return b.is_number_ ? a + Position(size_mul(b.plus_, -1)) : a + b * Position(-1);
+}
+Position operator*(const Position& a, const Position& b) {
+  if (a.is_number_ && b.is_number_) return Position(size_mul(a.plus_, b.plus_));
+  return join(Op::Mul, a, b);
+}
 Position operator/(const Position& a, const Position& b) { return join(Op::FloorDiv, a, b); }
 Position operator%(const Position& a, const Position& b) { return join(Op::FloorMod, a, b); }
 Tensor operator<(const Position& a, const Position& b) { return compare(Op::Lt, a, b); }
@@ -123,8 +137,9 @@ Tensor KernelScope::place(const Input& in, size_t axis, const Position& at, bool
   const Dim& size = dims_of(in.tensor_)[axis];
   const UOp node = node_of(at.at_);
   const bool inside = node->lo >= 0 && node->hi < least(size);
-  if (or_zero || inside || (at.loop_ >= 0 && loops[static_cast<size_t>(at.loop_)] == size))
-    return at.at_;
+  const bool is_whole =
+      at.loop_ >= 0 && at.plus_ == 0 && loops[static_cast<size_t>(at.loop_)] == size;
+  if (or_zero || inside || is_whole) return at.at_;
   if (!at.computed_)
     wrong("axis ", axis, " of input ", in.number_, ", of shape ", in.tensor_,
           ", is read at positions from ", node->lo, " to ", node->hi,
@@ -140,22 +155,27 @@ Tensor KernelScope::read(const Input& in, const Indices& at, bool or_zero) {
   if (at.size() != rank)
     wrong("input ", in.number_, ", of shape ", x, ", is read with ", at.size(), " positions");
   std::vector<int64_t> axis_of(loops.size(), -1), order, picked;
-  std::vector<prim::Extent> bounds;
+  std::vector<prim::Extent> around, bounds;
   std::vector<Tensor> places;
   for (size_t a = 0; a < rank; ++a) {
     const Dim& size = dims_of(x)[a];
-    bounds.push_back({0, size});
+    around.push_back({0, 0}), bounds.push_back({0, size});
     Tensor there = place(in, a, at[a], or_zero);
     const bool is_loop = at[a].loop_ >= 0;
     const size_t loop = is_loop ? static_cast<size_t>(at[a].loop_) : 0;
-    const bool fits = is_loop && (loops[loop] == size || loops[loop].size <= least(size));
-    if (!fits || axis_of[loop] >= 0) {
+    const bool has_numbers = is_loop && !size.is_symbolic() && !loops[loop].is_symbolic();
+    const bool is_whole = is_loop && at[a].plus_ == 0 && loops[loop] == size;
+    if ((!has_numbers && !is_whole) || axis_of[loop] >= 0) {
       picked.push_back(static_cast<int64_t>(a));
       places.push_back(there);
       continue;
     }
     axis_of[loop] = static_cast<int64_t>(a);
-    bounds[a].end = loops[loop];
+    if (is_whole) continue;
+    const int64_t first = at[a].plus_, last = size_add(first, loops[loop].size);
+    const int64_t front = std::max<int64_t>(0, -first),
+                  behind = std::max<int64_t>(0, last - size.size);
+    around[a] = {front, behind}, bounds[a] = {first + front, last + front};
   }
   std::vector<Dim> dims;
   for (size_t l = loops.size(); l-- > 0;) {
@@ -166,7 +186,7 @@ Tensor KernelScope::read(const Input& in, const Indices& at, bool or_zero) {
     order.push_back(a);
     dims.push_back(dims_of(x)[static_cast<size_t>(a)]);
   }
-  Ref node = prim::permute(prim::shrink(node_of(x), bounds), order);
+  Ref node = prim::permute(prim::shrink(prim::pad(node_of(x), around), bounds), order);
   Tensor y = make_value(prim::reshape(node, dims), x);
   for (size_t p = places.size(); p-- > 0;) {
     std::vector<Dim> wide(loops.size() + p + 1, Dim(1));
