@@ -43,7 +43,7 @@ Tensor direction(const Tensor& a, const Tensor& k, const Tensor& from) {
 }
 
 Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
-  Tensor inverse = v.mT().matmul(v), y = v.mT().matmul(x);
+  Tensor inverse = kept(v.mT().matmul(v)), y = v.mT().matmul(x);
   y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
                  : substitute(inverse, y, true);
   return stored(x - v.matmul(y));
@@ -174,7 +174,7 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   // Scaled, so that no square leaves the range.
   Tensor scale = a.abs().amax(Axes{1, 2}, true);
   scale = stored(where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale));
-  Tensor rest = a / scale;
+  Tensor rest = kept(a / scale);
   std::vector<Tensor> directions, rows;
   for (int64_t p = 0; p < steps; p += kPanel) {
     const int64_t w = std::min(kPanel, steps - p), right = m - p - w;
@@ -182,9 +182,9 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
     directions.push_back(own.v);
     Tensor done = own.r.narrow(1, 0, w);
     if (right > 0) {
-      Tensor other = reflect(own.v, rest.narrow(2, w, right), false);
+      Tensor other = kept(reflect(own.v, rest.narrow(2, w, right), false));
       done = cat({done, other.narrow(1, 0, w)}, 2);
-      rest = lengthened(other.narrow(1, w, n - w), w);
+      rest = kept(lengthened(other.narrow(1, w, n - w), w));
     }
     rows.push_back(done.pad({p, 0}));
   }
@@ -193,7 +193,7 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   for (int64_t p = (steps - 1) / kPanel * kPanel; p >= 0; p -= kPanel) {
     Tensor lower = reflect(directions.back(), lengthened(q.narrow(1, p, n - p), p), true);
     directions.pop_back();
-    q = p ? cat({q.narrow(1, 0, p), lower.narrow(1, 0, n - p)}, 1) : lower;
+    q = kept(p ? cat({q.narrow(1, 0, p), lower.narrow(1, 0, n - p)}, 1) : lower);
   }
   Tensor r = cat(rows, 1) * scale;
   const int64_t kept = std::min(columns, n);
@@ -330,14 +330,14 @@ Singular svd(const Tensor& given, int64_t columns) {
     sizes = where(added, -1, sizes);
     v = v.narrow(1, 0, m);
   }
-  Tensor order = sizes.argsort(1, true).narrow(1, 0, m);
+  Tensor order = kept(sizes.argsort(1, true).narrow(1, 0, m));
   std::vector<Dim> dims = {batch, m, m};
   Tensor by_column = broadcast_tensor(order.unsqueeze(1), dims);
-  Tensor s = stored(gather_at(sizes, 1, order));
-  Orthogonal z = qr(stored(gather_at(w, 2, by_column)), m);
+  Tensor s = kept(gather_at(sizes, 1, order));
+  Orthogonal z = qr(kept(gather_at(w, 2, by_column)), m);
   Tensor flips = where(z.r.diagonal(0, 1, 2) < 0, -1, 1).to(s.dtype());
   Tensor right = stored(z.q * flips.unsqueeze(1));
-  Tensor left = stored(first.q.matmul(gather_at(v, 2, by_column)));
+  Tensor left = kept(first.q.matmul(kept(gather_at(v, 2, by_column))));
   if (columns > m) {
     Orthogonal whole = qr(left, columns);
     Tensor same = where(whole.r.diagonal(0, 1, 2) < 0, -1, 1).to(s.dtype()).unsqueeze(1);
