@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "nn/module_call.h"
+#include "tensor/checks.h"
 
 namespace mote::nn {
 
