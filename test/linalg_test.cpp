@@ -5,7 +5,9 @@
 #include <mote/mote.h>
 
 #include <cmath>
+#include <random>
 
+#include "test/amount.h"
 #include "test/error_of.h"
 
 using namespace mote;
@@ -66,6 +68,99 @@ void check_factors(const Tensor& a) {
   Tensor x = solve(a, a.t());  // a small residual, however far the solution is from the true one
   const double scale = size * largest(x.to_double()) + size;
   if (std::isfinite(scale)) check_near("a x", wide.matmul(x.to_double()), wide.t(), scale, most);
+}
+
+const char* const kinds[] = {"random",    "zeros",       "ones",      "identity",
+                             "graded",    "clustered",   "of rank 3", "nearly singular",
+                             "Hilbert's", "of far rows", "large",     "small"};
+Tensor matrix_of(const std::string& kind, int64_t n, int64_t m, DType d) {
+  const Options o{d, {}};
+  const int64_t k = std::min(n, m);
+  Tensor at = arange(k, {DType::f64, {}}) / static_cast<double>(std::max<int64_t>(1, k - 1));
+  auto with = [&](const Tensor& values) {
+    Tensor left = qr(randn({n, k}, {DType::f64, {}})).Q,
+           right = qr(randn({m, k}, {DType::f64, {}})).Q;
+    return (left * values).matmul(right.t()).to(d).realize();
+  };
+  if (kind == "zeros") return zeros({n, m}, o);
+  if (kind == "ones") return ones({n, m}, o);
+  if (kind == "identity") return (mote::eye(n, m, o) * 3).realize();
+  if (kind == "graded") return with(mote::pow(1e-12, at));
+  if (kind == "clustered") return with((at > 0.5).to_double() + at * 1e-7 + 1e-3);
+  if (kind == "of rank 3") return with((at < 3.0 / static_cast<double>(k)).to_double());
+  if (kind == "nearly singular")
+    return with(mote::where(at < 1, 1, eps_of(ones({1}, o))).to_double());
+  Tensor row = arange(n, o).unsqueeze(1);
+  if (kind == "Hilbert's") return (1 / (row + arange(m, o) + 1)).realize();
+  Tensor any = randn({n, m}, o);
+  if (kind == "of far rows")
+    return (any * mote::pow(1e-10, row / static_cast<double>(n))).realize();
+  return (any * (kind == "large" ? 1e18 : kind == "small" ? 1e-18 : 1)).realize();
+}
+
+// What is solved with a square matrix, by the residuals of the equations.
+void check_equations(const Tensor& a) {
+  const int64_t n = a.size(0);
+  const double size = largest(a.to_double().norm()), most = bound(a);
+  if (size == 0 || !std::isfinite(size)) return;
+  Tensor b = randn({n, 2}, {a.dtype(), {}}).realize(), one = unit(n, a.dtype());
+  Tensor scaled = (a / size).realize(), wide = scaled.to_double();
+  auto near = [&](const char* what, const Tensor& x, const Tensor& wanted, double scale) {
+    if (std::isfinite(scale)) check_near(what, x.to_double(), wanted.to_double(), scale, most);
+  };
+  Tensor inverse = inv(scaled), x = inverse.to_double();
+  near("a a^-1", wide.matmul(x), one, largest(x.norm()));
+  Tensor definite = (scaled.matmul(scaled.t()) + one * 1e-3).realize(), l = cholesky(definite);
+  Tensor low = l.to_double();
+  near("l l^T", low.matmul(low.t()), definite, 1);
+  Tensor y = solve_triangular(l, b, false).to_double();
+  near("l y", low.matmul(y), b, largest(low) * largest(y) + largest(b));
+  const SignLog whole = slogdet(definite);
+  CHECK(whole.sign.item<double>() == 1);
+  near("log det", whole.logabsdet, low.diagonal().log().sum() * 2, static_cast<double>(n) * 10);
+  Tensor plus = pinv(scaled).to_double();
+  near("a a+ a", wide.matmul(plus).matmul(wide), wide, largest(plus.norm()));
+  Tensor best = lstsq(scaled, b).solution.to_double(), rest = wide.matmul(best) - b.to_double();
+  const double pull = largest(best) + largest(b);
+  near("rest, of what a reaches", plus.matmul(rest), zeros({n, 2}), largest(plus.norm()) * pull);
+  near("e^a e^-a", matrix_exp(scaled).to_double().matmul(matrix_exp(-scaled).to_double()), one, 8);
+  near("a^3", matrix_power(scaled, 3), wide.matmul(wide).matmul(wide), 1);
+}
+
+void check_all(const std::string& kind, int64_t n, int64_t m, DType d) {
+  CAPTURE(kind);
+  CAPTURE(n);
+  CAPTURE(m);
+  CAPTURE(static_cast<int>(d));
+  const Tensor a = matrix_of(kind, n, m, d);
+  check_factors(a);
+  if (n == m) check_equations(a);
+}
+
+TEST_CASE("linalg: a sample of odd matrices has factors") {
+  const uint64_t seed = test::seed_or(std::random_device{}());
+  MESSAGE("seed ", seed);
+  manual_seed(seed);
+  std::mt19937_64 draw(seed);
+  // One size: what is compiled for one kind serves the other.
+  for (int i = 0; i < 2; ++i) check_all(kinds[draw() % std::size(kinds)], 70, 70, DType::f32);
+}
+
+TEST_CASE("linalg: all odd matrices have factors" * doctest::test_suite("soak")) {
+  manual_seed(12);
+  for (const char* kind : kinds)
+    for (int64_t n : {1, 2, 3, 31, 64, 65, 100, 256, 512}) {
+      check_all(kind, n, n, DType::f32);
+      if (n <= 256) check_all(kind, n, n, DType::f64);
+      if (n <= 256) check_all(kind, n + 13, n, DType::f32);
+    }
+  Tensor both =
+      stack({matrix_of("random", 70, 70, DType::f32), matrix_of("graded", 70, 70, DType::f32)});
+  for (int64_t i = 0; i < 2; ++i) {  // a batch is its matrices
+    check_near("values", svdvals(both)[i], svdvals(both[i]), largest(both[i]), 1e-5);
+    Tensor l = eigvalsh(both)[i];
+    check_near("eigenvalues", l, eigvalsh(both[i]), largest(both[i]) * 10, 1e-5);
+  }
 }
 
 TEST_CASE("linalg: factors are near to exact at any condition number") {

@@ -2,8 +2,8 @@
 // computed again in the backward pass instead of kept.
 //
 // What is given here runs when backward() or gradient() builds the gradients' graph, with tensors
-// that are not computed yet: reading a value inside is an error. A captured function (jit.h) runs
-// it while it is captured.
+// that are not computed yet: keep them tensors. Reading a value inside computes it then and there,
+// and is an error in a captured function (jit.h), which runs this while it is captured.
 #pragma once
 #include <mote/no_grad.h>
 #include <mote/tensor.h>

@@ -49,8 +49,11 @@ class Position {
     int64_t n;
   };
   explicit Position(Whole n);
-  Tensor at_;          // of index dtype
-  int64_t loop_ = -1;  // of an index as it was given: which loop, innermost axis of the result 0
+  Tensor at_;  // of index dtype
+  int64_t loop_ =
+      -1;  // of an index plus a number: which loop, the innermost axis of the result is 0
+  int64_t plus_ = 0;  // that number, also without a loop
+  bool is_number_ = false;
   bool computed_ = false;  // an element of a tensor is in it
 };
 using Indices = std::vector<Position>;
@@ -81,9 +84,9 @@ class Input {
 };
 using Inputs = std::vector<Input>;
 
-// The tensor of this shape whose element at the indices is f(indices, inputs). f is called once, with
-// indices that stand for all of them: it computes with functions of single elements (exp, where,
-// a * b, ...) and the folds below. `name` is said in errors and profiles.
+// The tensor of this shape whose element at the indices is f(indices, inputs). f is called once,
+// with indices that stand for all of them: it computes with functions of single elements (exp,
+// where, a * b, ...) and the folds below. `name` is said in errors.
 using KernelExpression = std::function<Tensor(const Indices&, const Inputs&)>;
 Tensor custom_kernel(const std::string& name, const Sizes& shape, const std::vector<Tensor>& inputs,
                      const KernelExpression& f, Loc = MOTE_HERE);
@@ -98,8 +101,9 @@ Tensor min_over(const Size& n, const KernelTerm& term);
 // The tensor that a function in C fills:
 //   void name(float* out, const float* a, const int64_t* b, int64_t n, ...)
 // gets its memory, that of the inputs, and the numbers, all in row-major order. `text` defines it,
-// and what it needs. CPU only; other devices say that they take no text. It is compiled in the call,
-// runs when its tensor is asked for, and has the derivatives that custom_function (grad.h) gives it.
+// and what it needs. CPU only; other devices say that they take no text. It is compiled in the
+// call, runs when its tensor is asked for, and has the derivatives that custom_function (grad.h)
+// gives it.
 Tensor source_kernel(const std::string& name, const std::string& text, const Sizes& shape,
                      DType dtype, const std::vector<Tensor>& inputs,
                      const std::vector<int64_t>& numbers = {}, Loc = MOTE_HERE);

@@ -5,11 +5,46 @@
 
 namespace mote::optim {
 
+// A function of the step with what it has captured; <functional> would cost every user's compiler.
+class StepFactor {
+ public:
+  StepFactor() = default;
+  template <class F>
+  requires std::is_invocable_r_v<double, const F&, int64_t> StepFactor(F f)
+      : object_(new F(std::move(f))),
+        call_([](const void* p, int64_t step) -> double {
+          return (*static_cast<const F*>(p))(step);
+        }),
+        copy_([](const void* p) -> void* { return new F(*static_cast<const F*>(p)); }),
+        drop_([](void* p) { delete static_cast<F*>(p); }) {}
+  StepFactor(const StepFactor& o)
+      : object_(o.object_ ? o.copy_(o.object_) : nullptr),
+        call_(o.call_),
+        copy_(o.copy_),
+        drop_(o.drop_) {}
+  StepFactor& operator=(StepFactor o) {
+    std::swap(object_, o.object_);
+    call_ = o.call_, copy_ = o.copy_;
+    std::swap(drop_, o.drop_);
+    return *this;
+  }
+  ~StepFactor() {
+    if (object_) drop_(object_);
+  }
+  double operator()(int64_t step) const { return call_(object_, step); }
+
+ private:
+  void* object_ = nullptr;
+  double (*call_)(const void*, int64_t) = nullptr;
+  void* (*copy_)(const void*) = nullptr;
+  void (*drop_)(void*) = nullptr;
+};
+
 struct Schedule {
   double (*formula)(const Schedule&, int64_t step);
   std::vector<double> numbers;  // what the formula needs
   std::vector<Schedule> parts;  // of a sequence or a chain
-  double (*factor)(int64_t step) = nullptr;  // of lambda_lr
+  StepFactor factor = {};       // of lambda_lr
   double operator()(int64_t step) const;
 };
 
@@ -33,8 +68,8 @@ Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times 
                                         double eta_min = 0, Loc = MOTE_HERE);
 // lr * (1 - step / steps)^power, then 0.
 Schedule polynomial_lr(double lr, int64_t steps, double power = 1, Loc = MOTE_HERE);
-// lr * factor(step)
-Schedule lambda_lr(double lr, double (*factor)(int64_t step));
+// lr * factor(step): lambda_lr(0.1, [=](int64_t step) { return std::min(1.0, step / warm_up); })
+Schedule lambda_lr(double lr, StepFactor factor);
 // Up from max_lr / div_factor, then down to that / final_div_factor, within `steps` steps.
 struct OneCycle {
   double pct_start = 0.3;  // the part of the steps in which the rate grows

@@ -57,7 +57,46 @@ MOTE_MODULE(AdaptiveAvgPool2d, adaptive_avg_pool2d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveAvgPool3d, adaptive_avg_pool3d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveMaxPool1d, adaptive_max_pool1d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveMaxPool2d, adaptive_max_pool2d(output, w), Ints output = 1);
+
+// Those of functions that are no methods; the dropouts only while training.
+#define MOTE_FUNCTION(Name, call, ...)                                             \
+  struct Name {                                                                    \
+    __VA_ARGS__;                                                                   \
+    MOTE_FIELDS()                                                                  \
+    Tensor operator()(const Tensor& x, Loc w = MOTE_HERE) const { return mote::call; } \
+  }
+MOTE_FUNCTION(RReLU, rrelu(x, lower, upper, training, w),
+              double lower = 0.125, upper = 1.0 / 3; Switch training = true);
+MOTE_FUNCTION(Dropout1d, dropout1d(x, p, training, w), double p = 0.5; Switch training = true);
+MOTE_FUNCTION(Dropout2d, dropout2d(x, p, training, w), double p = 0.5; Switch training = true);
+MOTE_FUNCTION(Dropout3d, dropout3d(x, p, training, w), double p = 0.5; Switch training = true);
+MOTE_FUNCTION(AlphaDropout, alpha_dropout(x, p, training, w),
+              double p = 0.5; Switch training = true);
+MOTE_FUNCTION(FeatureAlphaDropout, feature_alpha_dropout(x, p, training, w),
+              double p = 0.5; Switch training = true);
+MOTE_FUNCTION(AdaptiveMaxPool3d, adaptive_max_pool3d(x, output, w), Ints output = 1);
+MOTE_FUNCTION(LPPool1d, lp_pool1d(x, norm_type, kernel, stride, false, w),
+              double norm_type = 2; Ints kernel = 2, stride = {});
+MOTE_FUNCTION(LPPool2d, lp_pool2d(x, norm_type, kernel, stride, false, w),
+              double norm_type = 2; Ints kernel = 2, stride = {});
+MOTE_FUNCTION(LocalResponseNorm, local_response_norm(x, size, alpha, beta, k, w),
+              int64_t size = 5; double alpha = 1e-4, beta = 0.75, k = 1);
+MOTE_FUNCTION(ChannelShuffle, channel_shuffle(x, groups, w), int64_t groups = 1);
+MOTE_FUNCTION(Unfold, unfold(x, kernel, options, w), Ints kernel = 2; FoldOptions options = {});
+MOTE_FUNCTION(Fold, fold(x, output, kernel, options, w),
+              Ints output = 1, kernel = 2; FoldOptions options = {});
 // clang-format on
+#undef MOTE_FUNCTION
+
+// One slope for all channels, or one for each.
+struct PReLU {
+  Tensor weight;
+  MOTE_FIELDS(weight)
+  explicit PReLU(int64_t channels = 1, double start = 0.25, const Options& o = {},
+                 Loc w = MOTE_HERE)
+      : weight(parameter(full({channels}, Number(start), o, w))) {}
+  Tensor operator()(const Tensor& x, Loc w = MOTE_HERE) const { return x.prelu(weight, w); }
+};
 
 // Pairs of amounts from the last axis on; one number stands for all sides of the last `rank` axes.
 Tensor padded(const Tensor& x, const Ints& padding, int rank, const char* mode, double value, Loc);

@@ -196,6 +196,7 @@ void print_probe(int threads) {
 std::vector<bench::Row> bench::all_rows() {
   std::vector<Row> rows;
   add_matrix_rows(rows);
+  add_linalg_rows(rows);
   add_stream_rows(rows);
   add_norm_rows(rows);
   add_conv_rows(rows);

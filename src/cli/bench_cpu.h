@@ -50,6 +50,7 @@ int64_t sized(int64_t n);  // n, or less
 
 // The table, by the file that has them.
 void add_matrix_rows(std::vector<Row>&);     // bench_cpu_matrices.cpp
+void add_linalg_rows(std::vector<Row>&);     // bench_cpu_linalg.cpp
 void add_stream_rows(std::vector<Row>&);     // bench_cpu_streams.cpp
 void add_norm_rows(std::vector<Row>&);       // bench_cpu_streams.cpp
 void add_copy_rows(std::vector<Row>&);       // bench_cpu_streams.cpp

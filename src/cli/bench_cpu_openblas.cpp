@@ -48,6 +48,24 @@ std::string openblas_missing() {
   return library().sgemm && library().sgemv ? "" : "no OpenBLAS (package libopenblas0-pthread)";
 }
 
+static void* lapack_library() {
+  static void* const opened = [] {
+    void* found = nullptr;
+    for (const char* name : {"/usr/lib/x86_64-linux-gnu/openblas-pthread/liblapack.so.3",
+                             "/usr/lib/aarch64-linux-gnu/openblas-pthread/liblapack.so.3",
+                             "liblapack.so.3"})
+      if (!found) found = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    return found;
+  }();
+  return opened;
+}
+
+std::string lapack_missing() {
+  return lapack_library() ? "" : "no LAPACK (package libopenblas0-pthread)";
+}
+
+void* lapack(const char* name) { return dlsym(lapack_library(), name); }
+
 void openblas_gemm(const Gemm& g, const float* a, const float* b, float* c) {
   const int m = static_cast<int>(g.m), k = static_cast<int>(g.k), n = static_cast<int>(g.n);
   library().sgemm(kRowMajor, g.a_transposed ? kTransposed : kPlain,

@@ -25,6 +25,10 @@ void openblas_gemm(const Gemm&, const float* a, const float* b, float* c);
 void openblas_gemv(bool transposed, int64_t rows, int64_t columns, const float* a, const float* x,
                    float* y);
 
+// LAPACK, which Debian's OpenBLAS has in a library beside it: a function by its name in Fortran.
+std::string lapack_missing();
+void* lapack(const char* name);
+
 // ---- oneDNN (bench_cpu_onednn.cpp)
 std::string onednn_missing();
 struct ConvShape {

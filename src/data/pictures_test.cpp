@@ -71,7 +71,7 @@ TEST_CASE("deflate: zlib unpacks what is packed here") {
   std::vector<uint8_t> steps(70000), all;
   for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<uint8_t>(i / 300 * (i % 7 < 3));
   for (const std::vector<uint8_t>& bytes : {
-           std::vector<uint8_t>{                            },
+           std::vector<uint8_t>{                        },
            { 1},
            { 1, 2, 3, 1, 2, 3},
            std::vector<uint8_t>(1000, 7),
@@ -185,7 +185,10 @@ TEST_CASE("loader: one order for any number of workers, bounded, and resumed") {
         [&](std::span<const int64_t> rows) {
           most = std::max<int64_t>(most, ++alive);
           std::this_thread::sleep_for(std::chrono::microseconds(rows[0] * 20));
-          return Batch{{rows.begin(), rows.end()}, {&alive, [&](void*) { --alive; }}};
+          return Batch{
+              {rows.begin(), rows.end()             },
+              {&alive,       [&](void*) { --alive; }}
+          };
         },
         {.workers = workers, .ahead = 3});
     if (state) loader.restore(*state);
@@ -248,6 +251,8 @@ TEST_CASE("log: rows as CSV and JSON, and on from where a run was resumed") {
                : "{\"step\": 1, \"loss\": 0.5}\n{\"step\": 2, \"loss\": 0.25}\n"
                  "{\"step\": 3, \"loss\": null}\n"));
   }
+  const std::string said = error_of([&] { Log log(folder / "run.csv", {"step", "accuracy"}, 2); });
+  CHECK_MESSAGE(said.find("has the columns step,loss, got step,accuracy") != said.npos, said);
 }
 
 TEST_CASE("torch: files that are written load here and in PyTorch") {
@@ -305,6 +310,19 @@ struct TheirTensor {
 };
 
 static DLManagedTensor* ours(TheirTensor* t) { return reinterpret_cast<DLManagedTensor*>(t); }
+
+TEST_CASE("dlpack: a tensor in another shape lends its memory too") {
+  Tensor x = arange(6).to_float().reshape({2, 3}).realize();
+  Tensor lent = from_dlpack(to_dlpack(x));
+  CHECK(lent.shape() == std::vector<int64_t>{2, 3});
+  lent.fill_(7);
+  lent.realize();
+  CHECK((x == 7).all().item<bool>());
+  Tensor turned = from_dlpack(to_dlpack(x.t()));  // in another order: a copy
+  turned.fill_(1);
+  turned.realize();
+  CHECK((x == 7).all().item<bool>());
+}
 
 TEST_CASE("dlpack: memory is shared both ways and let go of once") {
   Tensor x = arange(6, {DType::f32}).reshape({2, 3}).clone().realize();

@@ -122,13 +122,19 @@ DLManagedTensor* to_dlpack(const Tensor& tensor, Loc where) {
   const TypeRow* type = std::ranges::find(types, tensor.dtype(), &TypeRow::dtype);
   expect(type != std::end(types), "DLPack has no ", tensor.dtype());
   auto* lent = new Lent{{}, tensor.to("CPU"), tensor.shape(), {}};
-  if (lent->tensor.is_view()) lent->tensor = lent->tensor.clone();
+  // All of another tensor in its order, in another shape, lies where that does.
+  const Tensor base = lent->tensor.impl()->base;
+  if (base.defined())
+    lent->tensor = tensor.is_contiguous() && tensor.numel() == base.numel() &&
+                           tensor.dtype() == base.dtype() && tensor.device() == "CPU"
+                       ? base
+                       : lent->tensor.clone();
   give_storage(lent->tensor);
   realize({lent->tensor});
   DeviceBuffer& buffer = device_buffer(*lent->tensor.impl()->storage);
   buffer.ensure_memory("tensor");
   buffer.memory->wait();
-  lent->strides = row_major_strides(dims_of(lent->tensor));
+  lent->strides = row_major_strides(dims_of(tensor));
   lent->managed.dl_tensor = {
       host_address(buffer.memory->address()),
       {on_cpu,      0},

@@ -42,15 +42,16 @@ Log::Log(const std::string& path, std::vector<std::string> columns, int64_t done
   OuterCall call("Log", where);
   expect(!columns_.empty(), "needs at least one column");
   std::string kept;
+  std::string head;
+  for (const std::string& c : columns_) head += (head.empty() ? "" : ",") + c;
   std::ifstream before(done > 0 ? path : std::string());
+  std::string first;
+  if (!json_ && std::getline(before, first))
+    expect(first == head, printable(path), " has the columns ", printable(first), ", got ", head);
   for (std::string line; std::getline(before, line);)
     if (double step = 0; first_number(line, json_, step) && step <= static_cast<double>(done))
       kept += line + "\n";
-  if (!json_) {
-    std::string head;
-    for (const std::string& c : columns_) head += (head.empty() ? "" : ",") + c;
-    kept.insert(0, head + "\n");
-  }
+  if (!json_) kept.insert(0, head + "\n");
   OutputFile file(path);
   file.write(kept);
   file.commit();

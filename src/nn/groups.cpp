@@ -32,7 +32,7 @@ std::vector<Optimizer*> Groups::optimizers() const {
 Optimizer& Groups::operator[](std::string_view name) {
   for (Group& g : groups_)
     if (g.name == name) return *g.optimizer;
-  OuterCall call("Groups", Loc::current());
+  OuterCall call("Groups", Loc());
   fail_call("there is no group '", std::string(name), "'");
 }
 

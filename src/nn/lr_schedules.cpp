@@ -170,9 +170,9 @@ Schedule polynomial_lr(double lr, int64_t steps, double power, Loc where) {
   };
 }
 
-Schedule lambda_lr(double lr, double (*factor)(int64_t step)) {
+Schedule lambda_lr(double lr, StepFactor factor) {
   auto formula = [](const Schedule& s, int64_t step) { return s.numbers[0] * s.factor(step); };
-  return {formula, {lr}, {}, factor};
+  return {formula, {lr}, {}, std::move(factor)};
 }
 
 Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc where) {

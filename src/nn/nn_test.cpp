@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <mote/error.h>
+#include <mote/modules.h>
 #include <mote/nn.h>
 
 #include <array>
@@ -38,9 +39,18 @@ std::string names(T& value) {
 
 TEST_CASE("fields: every container is walked, in the order listed") {
   Tensor t = zeros({2});
-  Outer o{{{t, t}, {t, {}}}, {{"k", t}}, {}, Inner{t, t}, {t, {t, t}}, {t, t}, {}};
-  CHECK(names(o) == "list.0.a list.0.b list.1.a named.k present.a present.b pair.0 pair.1.a pair.1.b "
-                    "two.0 two.1 ");
+  Outer o{
+      {{t, t},  {t, {}}},
+      {{"k", t}      },
+      {       },
+      Inner{t,      t},
+      {t,       {t, t}},
+      {t,       t},
+      {       }
+  };
+  CHECK(names(o) ==
+        "list.0.a list.0.b list.1.a named.k present.a present.b pair.0 pair.1.a pair.1.b "
+        "two.0 two.1 ");
   const Outer& fixed = o;
   CHECK(names(fixed) == names(o));
 }
@@ -54,10 +64,12 @@ TEST_CASE("fields: train and eval reach every module") {
 }
 
 TEST_CASE("nn: names and shapes as in PyTorch, parameters are leaves") {
-  nn::Sequential net(nn::Conv2d(3, 8, 3, {.groups = 1}), nn::BatchNorm(8),
-                     [](const Tensor& x) { return x.relu().flatten(1); }, nn::Linear(8, 4));
-  CHECK(names(net) == "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "
-                      "1.num_batches_tracked 3.weight 3.bias ");
+  nn::Sequential net(
+      nn::Conv2d(3, 8, 3, {.groups = 1}), nn::BatchNorm(8),
+      [](const Tensor& x) { return x.relu().flatten(1); }, nn::Linear(8, 4));
+  CHECK(names(net) ==
+        "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "
+        "1.num_batches_tracked 3.weight 3.bias ");
   CHECK(parameters(net).size() == 6);
   for (const Tensor& p : parameters(net)) CHECK(p.requires_grad());
   Tensor y = net(rand({2, 3, 3, 3}));
@@ -220,7 +232,10 @@ TEST_CASE("nn: a module is cast and moved, and every handle sees it") {
 
 TEST_CASE("nn: recurrent cells step as their formulas say") {
   nn::GRUCell gru(2, 3);
-  Tensor x = tensor({{0.5, -1.0}}), h = gru(x);
+  Tensor x = tensor({
+             {0.5, -1.0}
+  }),
+         h = gru(x);
   CHECK(h.shape() == std::vector<int64_t>{1, 3});
   // From a zero state: (1 - z) * tanh(W x + b + r * b')
   Tensor in = x.linear(gru.weight_ih, gru.bias_ih);
@@ -236,7 +251,10 @@ TEST_CASE("nn: recurrent cells step as their formulas say") {
 
 TEST_CASE("nn: batch norm moves its statistics only while training") {
   nn::BatchNorm bn(2);
-  Tensor x = tensor({{1.0, 2.0}, {3.0, 6.0}});
+  Tensor x = tensor({
+      {1.0, 2.0},
+      {3.0, 6.0}
+  });
   Tensor y = bn(x);
   realize({y, bn.running_mean, bn.running_var, bn.num_batches_tracked});
   CHECK(bn.running_mean.to_vector<float>()[0] == doctest::Approx(0.2));
@@ -276,8 +294,9 @@ TEST_CASE("nn: errors of modules being made name the user's line") {
         with_line("[GroupNorm] 4 channels cannot be divided into 3 groups", __LINE__ - 1));
   CHECK(error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }) ==
         with_line("[Conv] 3 and 4 channels cannot be divided into 2 groups", __LINE__ - 1));
-  CHECK(error_of([] { ConvTranspose1d(3, 4, {3, 3}); }) ==
-        with_line("[ConvTranspose] needs 1 or 1 kernel sizes, got 2", __LINE__ - 1));
+  CHECK(error_of([] {
+          ConvTranspose1d(3, 4, {3, 3});
+        }) == with_line("[ConvTranspose] needs 1 or 1 kernel sizes, got 2", __LINE__ - 1));
   CHECK(error_of([] { MultiheadAttention(5, 2); }) ==
         with_line("[MultiheadAttention] 5 features cannot be divided into 2 heads", __LINE__ - 1));
   CHECK(error_of([] { LSTMCell(2, -1); }) ==
@@ -286,8 +305,44 @@ TEST_CASE("nn: errors of modules being made name the user's line") {
         with_line("[GRUCell] sizes must not be negative, got -2", __LINE__ - 1));
 }
 
+TEST_CASE("nn: states and lengths that do not fit are errors, and not broadcast") {
+  nn::LSTM lstm(4, 5);
+  Tensor x = ones({6, 2, 4});
+  auto said = [](auto f) { return error_of(f); };
+  CHECK(said([&] {
+          lstm(x, {zeros({1, 1, 5}), zeros({1, 2, 5})});
+        }).find("[LSTM] an initial state has shape (1, 1, 5), it needs 1 x 2 x 5") == 0);
+  CHECK(said([&] {
+          lstm(x, {}, tensor({7, 1, 2}));
+        }).find("[LSTM] needs an integer length for each") == 0);
+  CHECK(said([&] {
+          lstm(x, {}, tensor({7, 1})).output.realize();
+        }).find("[LSTM] length 7 is more than there is") == 0);
+  CHECK(said([] {
+          nn::TransformerEncoderLayer layer(8, 2, {.activation = "swish"});
+        }).find("[TransformerEncoderLayer] the activation is relu or gelu, got swish") == 0);
+}
+
+TEST_CASE("nn: functions as modules") {
+  manual_seed(2);
+  auto net = nn::Sequential(nn::Conv2d(1, 4, 3), nn::PReLU(4), nn::Dropout2d{0.3},
+                            nn::LocalResponseNorm{3}, nn::ChannelShuffle{2}, nn::LPPool2d{2, 2},
+                            nn::RReLU{}, nn::AlphaDropout{0.1}, nn::Unfold{2});
+  CHECK(parameters(net).size() == 3);
+  Tensor x = rand({2, 1, 8, 8}).realize();
+  CHECK(net(x).shape() == std::vector<int64_t>{2, 16, 4});
+  eval(net);
+  CHECK((net(x) == net(x)).all().item<bool>());
+  CHECK((nn::AdaptiveMaxPool3d{1}(x) == x.amax(Axes{1, 2, 3}).reshape({2, 1, 1, 1}))
+            .all()
+            .item<bool>());
+  Tensor columns = nn::Unfold{2, {.stride = 2}}(x);
+  CHECK((nn::Fold{8, 2, {.stride = 2}}(columns) == x).all().item<bool>());
+}
+
 TEST_CASE("nn: errors inside a Sequential name the line of its call") {
-  nn::Sequential net(nn::Linear(2, 3), [](const Tensor& x) { return x.relu(); }, nn::Linear(4, 1));
+  nn::Sequential net(
+      nn::Linear(2, 3), [](const Tensor& x) { return x.relu(); }, nn::Linear(4, 1));
   std::string what = error_of([&] { net(zeros({1, 2})); });
   CHECK(what.find(with_line("", __LINE__ - 1)) != what.npos);
   nn::Sequential outer(net);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "nn/module_call.h"
+#include "tensor/checks.h"
 
 namespace mote::nn {
 
@@ -104,7 +105,20 @@ Recurrent::Result Recurrent::run(const Tensor& x, const Tensor& h, const Tensor&
   expect(batched || !lengths.defined(), "lengths are those of a batch, got one sequence");
   Tensor y = !batched ? x.unsqueeze(1) : swapped ? x.transpose(0, 1) : x;
   const auto directions = static_cast<size_t>(options.bidirectional ? 2 : 1);
+  Tensor ends = lengths;
+  if (lengths.defined()) {
+    expect(is_int(lengths.dtype()) && dims_of(lengths) == std::vector<Dim>{dims_of(y)[1]},
+           "needs an integer length for each of the sequences of ", x, ", got ", lengths.dtype(),
+           " of shape ", lengths);
+    ends = checked(lengths, {Must::Length, dims_of(y)[0]});
+  }
   auto start = [&](const Tensor& given, size_t i, int64_t width) {
+    if (given.defined()) {
+      std::vector<Dim> wanted = {static_cast<int64_t>(weights.size()), width};
+      if (batched) wanted.insert(wanted.begin() + 1, dims_of(y)[1]);
+      expect(dims_of(given) == wanted, "an initial state has shape ", given, ", it needs ",
+             weights.size(), " x ", batched ? text(said(dims_of(y)[1]), " x ") : "", width);
+    }
     if (!given.defined()) return zeros({y.size(1), width}, {x.dtype(), x.device()});
     Tensor mine = given.select(0, static_cast<int64_t>(i));
     return batched ? mine : mine.unsqueeze(0);
@@ -117,7 +131,7 @@ Recurrent::Result Recurrent::run(const Tensor& x, const Tensor& h, const Tensor&
       const size_t which = layer * directions + d;
       States state{start(h, which, weights[which].hh.size(1)), {}};
       if (kind_ == Kind::LSTM) state.c = start(c, which, hidden_);
-      outputs.push_back(direction(which, y, lengths, state));
+      outputs.push_back(direction(which, y, ends, state));
       hs.push_back(state.h);
       if (state.c.defined()) cs.push_back(state.c);
     }

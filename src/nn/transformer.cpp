@@ -20,9 +20,13 @@ LayerNorm norm_of(int64_t d_model, const TransformerOptions& t, const Options& o
   return LayerNorm(d_model, t.layer_norm_eps, true, o, t.bias);
 }
 
+const char* known_activation(const char* name) {
+  const std::string given = word(name, "the activation");
+  expect(given == "relu" || given == "gelu", "the activation is relu or gelu, got ", given);
+  return name;
+}
+
 Tensor activated(const Tensor& x, std::string_view activation) {
-  expect(activation == "relu" || activation == "gelu", "the activation is relu or gelu, got ",
-         std::string(activation));
   return activation == "relu" ? x.relu() : x.gelu();
 }
 
@@ -61,7 +65,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
   linear2 = Linear(t.dim_feedforward, d_model, t.bias, o);
   for (LayerNorm* n : {&norm1, &norm2}) *n = norm_of(d_model, t, o);
   for (Dropout* d : {&dropout, &dropout1, &dropout2}) d->p = t.dropout;
-  activation = t.activation, norm_first = t.norm_first;
+  activation = known_activation(t.activation), norm_first = t.norm_first;
 }
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const TransformerMasks& masks,
                                            Loc where) const {
@@ -82,7 +86,7 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t d_model, int64_t nhead,
   linear2 = Linear(t.dim_feedforward, d_model, t.bias, o);
   for (LayerNorm* n : {&norm1, &norm2, &norm3}) *n = norm_of(d_model, t, o);
   for (Dropout* d : {&dropout, &dropout1, &dropout2, &dropout3}) d->p = t.dropout;
-  activation = t.activation, norm_first = t.norm_first;
+  activation = known_activation(t.activation), norm_first = t.norm_first;
 }
 Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory,
                                            const TransformerMasks& tgt_masks,

@@ -46,6 +46,7 @@ Ref outside(UOp check, const Ref& at) {
     case Must::NotZero: return prim::alu(Op::Eq, {at, zero});
     case Must::Weights: return prim::logical_not(below(at, one));
     case Must::Choices: return below(at, n);
+    case Must::Length: return either(below(at, zero), below(n, at));
     default: return either(below(at, zero), prim::logical_not(below(at, n)));
   }
 }
@@ -57,6 +58,7 @@ Allowed allowed(Must must, DType dtype, int64_t n) {
     case Must::Index: return {is_signed(dtype) ? -n : 0, n - 1};
     case Must::Row:
     case Must::Class: return {0, n - 1};
+    case Must::Length: return {0, n};
     case Must::Count: return {n, n};
     case Must::NotZero: return {0, 0, true};
     case Must::Weights: return {0, 0};
@@ -72,6 +74,7 @@ std::string violation(Must must, DType dtype, int64_t n, int64_t v) {
     case Must::Index: return text("index ", value, " is out of range for an axis of size ", n);
     case Must::Row: return text("index ", value, " is out of range for a table of ", n, " rows");
     case Must::Class: return text("class ", value, " is out of range for ", n, " classes");
+    case Must::Length: return text("length ", value, " is more than there is, or less than 0: ", n);
     case Must::Count:
       return text("the mask has ", value, " true elements, there are ", n, " values");
     case Must::NotZero: return "division by zero";

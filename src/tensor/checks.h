@@ -14,6 +14,7 @@ enum class Must : uint8_t {
   Index,    // -n <= v < n: a position, which may count from the end
   Row,      // 0 <= v < n: a row of a table
   Class,    // 0 <= v < n
+  Length,   // 0 <= v <= n: a part of an axis
   Count,    // v == n: a mask's true elements, one for each of n values
   NotZero,  // a divisor; with CHECK=2, as what follows
   Weights,  // v == 0: no weight is bad

@@ -1,55 +1,14 @@
-#include "tensor/factor.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/factor_steps.h"
 #include "tensor/gather.h"
 #include "tensor/operators.h"
 
 namespace mote::factor {
 
-namespace {
+// ---- steps
 
-constexpr int64_t kAtOnce = 16;  // steps that become one schedule
-constexpr int64_t kPanel = 32;   // columns that are done step by step; more are halved
-
-Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
-
-// Reads what is realized from memory also where a derivative is made.
-class AsRealized {
- public:
-  AsRealized() : before_(UnrealizedScope::open) { UnrealizedScope::open = false; }
-  ~AsRealized() { UnrealizedScope::open = before_; }
-  AsRealized(const AsRealized&) = delete;
-
- private:
-  bool before_;
-};
-
-// Runs step(k, state) for `count` steps from `first` on, upwards or downwards. k is (1), i32. What
-// a step does not change stays where it is.
-template <class Step>
-void run_steps(int64_t first, int64_t count, int64_t by, std::vector<Tensor>& state, Step step) {
-  const AsRealized from_memory;
-  Tensor k = stored(full({1}, first, {DType::i32, state[0].device()}));
-  for (Tensor& t : state) t = stored(t);
-  std::vector<Tensor> next = state;
-  next.push_back(k);
-  realize(next);
-  for (int64_t i = 0; i < count; ++i) {
-    next = state;
-    step(k, next);
-    for (size_t t = 0; t < state.size(); ++t)
-      if (next[t].impl() != state[t].impl()) state[t] = stored(next[t]);
-    k = stored(k + by);
-    if (i % kAtOnce < kAtOnce - 1 && i < count - 1) continue;
-    next = state;
-    next.push_back(k);
-    realize(next);
-  }
-}
-
-// Positions of rows and of columns, to be compared with a step.
 Tensor rows_of(const Tensor& t) {
   return iota_tensor(t.size(1), DType::i32, t.impl()->device).unsqueeze(1);
 }
@@ -58,11 +17,39 @@ Tensor columns_of(const Tensor& t) { return iota_tensor(t.size(2), DType::i32, t
 Tensor column(const Tensor& t, const Tensor& k) { return select_at(t, 2, k); }
 Tensor row(const Tensor& t, const Tensor& k) { return select_at(t, 1, k); }
 
-// (batch, n) of positions: rows of t in that order.
 Tensor in_order(const Tensor& t, const Tensor& order) {
   std::vector<Dim> dims = dims_of(t);
+  dims[1] = dims_of(order)[1];
   return gather_at(t, 1, broadcast_tensor(order.unsqueeze(-1), dims));
 }
+
+Tensor stored(const Tensor& t) { return make_value(prim::contiguous(node_of(t)), t); }
+
+Tensor kept(const Tensor& t) {
+  Tensor s = stored(t);
+  realize({s});
+  return s;
+}
+
+Tensor direction(const Tensor& a, const Tensor& k, const Tensor& from) {
+  Tensor i = rows_of(a);
+  Tensor own = where(i < from, 0, column(a, k)), most = own.abs().amax(1, true);
+  Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, from);
+  Tensor tail = where(i > from, x, 0).square().sum(1, true), none = tail.eq(0);
+  Tensor length = (tail + head * head).sqrt();
+  Tensor first = head + where(head < 0, -length, length);
+  Tensor scale = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
+  return stored(where(i.eq(from), first, x) * stored(scale));
+}
+
+Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
+  Tensor inverse = kept(v.mT().matmul(v)), y = v.mT().matmul(x);
+  y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
+                 : substitute(inverse, y, true);
+  return stored(x - v.matmul(y));
+}
+
+namespace {
 
 Tensor part(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   return t.narrow(1, row, rows).narrow(2, column, columns);
@@ -94,13 +81,13 @@ Pivoted lu_panel(const Tensor& a) {
   Tensor step_at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a, order, pivots};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = column(s[0], k);
-    Tensor best = where(i < k, -1, own.abs()).squeeze(-1).argmax(1, true).to(DType::i32);
-    best = stored(best);
+    Tensor size = stored(where(i < k, -1, column(s[0], k).abs()).squeeze(-1));
+    // The first of the largest; NaNs are.
+    Tensor best = stored(where(size < size.amax(Axes{1}, true), n, at).amin(Axes{1}, true));
     Tensor from = where(at.eq(k), best, where(at.eq(best), k, at));
-    Tensor swapped = stored(in_order(s[0], from));
-    Tensor top = row(swapped, k), pivot = column(top, k);
-    Tensor l = column(swapped, k) / where(pivot.eq(0), 1, pivot);
+    Tensor top = stored(in_order(s[0], best)), pivot = column(top, k);
+    Tensor swapped = in_order(s[0], from);
+    Tensor l = stored(column(swapped, k) / where(pivot.eq(0), 1, pivot));
     Tensor below = i > k;
     s[0] = where(below & j.eq(k), l, where(below & (j > k), swapped - l * top, swapped));
     s[1] = gather_at(s[1], 1, from);
@@ -127,9 +114,9 @@ Tensor cholesky(const Tensor& a) {
   const int64_t n = a.size(1), h = half_of(n), rest = n - h;
   if (n <= kPanel) return cholesky_panel(a);
   Tensor top = cholesky(part(a, 0, h, 0, h));
-  Tensor left = stored(substitute(top, part(a, h, rest, 0, h).mT(), false).mT());
-  Tensor low = cholesky(part(a, h, rest, h, rest) - left.matmul(left.mT()));
-  return stored(cat({top.pad({0, rest}), cat({left, low}, 2)}, 1));
+  Tensor left = kept(substitute(top, part(a, h, rest, 0, h).mT(), false).mT());
+  Tensor low = cholesky(kept(part(a, h, rest, h, rest) - left.matmul(left.mT())));
+  return kept(cat({top.pad({0, rest}), cat({left, low}, 2)}, 1));
 }
 
 Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
@@ -137,8 +124,8 @@ Tensor substitute(const Tensor& l, const Tensor& b, bool unit) {
   const int64_t n = b.size(1), h = half_of(n), rest = n - h;
   if (n <= kPanel) return substitute_panel(l, b, unit);
   Tensor top = substitute(part(l, 0, h, 0, h), b.narrow(1, 0, h), unit);
-  Tensor left = b.narrow(1, h, rest) - part(l, h, rest, 0, h).matmul(top);
-  return stored(cat({top, substitute(part(l, h, rest, h, rest), left, unit)}, 1));
+  Tensor left = kept(b.narrow(1, h, rest) - part(l, h, rest, 0, h).matmul(top));
+  return kept(cat({top, substitute(part(l, h, rest, h, rest), left, unit)}, 1));
 }
 
 // The left half of the columns, what it does to the right one, and what is left of that.
@@ -147,18 +134,18 @@ Pivoted lu(const Tensor& a) {
   const int64_t n = a.size(1), m = a.size(2), h = half_of(std::min(n, m));
   if (std::min(n, m) <= kPanel) return lu_panel(a);
   const Pivoted first = lu(part(a, 0, n, 0, h));
-  Tensor right = stored(in_order(a.narrow(2, h, m - h), first.order));
+  Tensor right = kept(in_order(a.narrow(2, h, m - h), first.order));
   Tensor upper = substitute(part(first.lu, 0, h, 0, h), right.narrow(1, 0, h), true);
   Tensor under = first.lu.narrow(1, h, n - h);
   const int64_t steps = std::min(n, m) - h;
-  Pivoted second = lu(lengthened(right.narrow(1, h, n - h) - under.matmul(upper), h));
+  Pivoted second = lu(kept(lengthened(right.narrow(1, h, n - h) - under.matmul(upper), h)));
   second = {second.lu.narrow(1, 0, n - h), second.pivots.narrow(1, 0, steps),
             second.order.narrow(1, 0, n - h)};
   Tensor top = cat({first.lu.narrow(1, 0, h), upper}, 2);
   Tensor bottom = cat({in_order(under, second.order), second.lu}, 2);
   Tensor order = gather_at(first.order.narrow(1, h, n - h), 1, second.order);
-  return {stored(cat({top, bottom}, 1)), stored(cat({first.pivots, second.pivots + h}, 1)),
-          stored(cat({first.order.narrow(1, 0, h), order}, 1))};
+  return {kept(cat({top, bottom}, 1)), kept(cat({first.pivots, second.pivots + h}, 1)),
+          kept(cat({first.order.narrow(1, 0, h), order}, 1))};
 }
 
 namespace {
@@ -166,33 +153,17 @@ namespace {
 struct Reflected {
   Tensor r, v;
 };
-// Reflections: column k of v is the direction of the k-th, of length sqrt(2), so that the reflection
-// is I - v v^T; or 0 where there is none to make. The signs are LAPACK's.
+// Column k of v is the direction of the k-th reflection.
 Reflected reflected(const Tensor& a) {
   const int64_t steps = std::min(a.size(1), a.size(2));
-  Tensor i = rows_of(a), at = iota_tensor(steps, DType::i32, a.impl()->device);
+  Tensor at = iota_tensor(steps, DType::i32, a.impl()->device);
   std::vector<Tensor> state = {a, a.narrow(2, 0, steps).zeros_like()};
   run_steps(0, steps, 1, state, [&](const Tensor& k, std::vector<Tensor>& s) {
-    Tensor own = where(i < k, 0, column(s[0], k)), most = own.abs().amax(1, true);
-    Tensor x = stored(own / where(most.eq(0), 1, most)), head = row(x, k);
-    Tensor tail = where(i > k, x, 0).square().sum(1, true), none = tail.eq(0);
-    Tensor length = (tail + head * head).sqrt();
-    Tensor first = head + where(head < 0, -length, length);
-    Tensor scale = where(none, 0, (2 / where(none, 1, tail + first * first)).sqrt());
-    Tensor v = stored(where(i.eq(k), first, x) * stored(scale));
+    Tensor v = direction(s[0], k, k);
     s[0] = s[0] - v * (v * s[0]).sum(1, true);
     s[1] = where(at.eq(k), v, s[1]);
   });
   return {state[0].triu(), state[1]};
-}
-
-// The reflections of v, the last one first (or the first one), of x: x - v T (v^T x), where the
-// inverse of T is 1 on its diagonal and holds the products of the directions above it.
-Tensor reflect(const Tensor& v, const Tensor& x, bool last_first) {
-  Tensor inverse = v.mT().matmul(v), y = v.mT().matmul(x);
-  y = last_first ? substitute(inverse.flip(Axes{1, 2}), y.flip(1), true).flip(1)
-                 : substitute(inverse, y, true);
-  return stored(x - v.matmul(y));
 }
 
 }  // namespace
@@ -203,7 +174,7 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   // Scaled, so that no square leaves the range.
   Tensor scale = a.abs().amax(Axes{1, 2}, true);
   scale = stored(where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale));
-  Tensor rest = a / scale;
+  Tensor rest = kept(a / scale);
   std::vector<Tensor> directions, rows;
   for (int64_t p = 0; p < steps; p += kPanel) {
     const int64_t w = std::min(kPanel, steps - p), right = m - p - w;
@@ -211,9 +182,9 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
     directions.push_back(own.v);
     Tensor done = own.r.narrow(1, 0, w);
     if (right > 0) {
-      Tensor other = reflect(own.v, rest.narrow(2, w, right), false);
+      Tensor other = kept(reflect(own.v, rest.narrow(2, w, right), false));
       done = cat({done, other.narrow(1, 0, w)}, 2);
-      rest = lengthened(other.narrow(1, w, n - w), w);
+      rest = kept(lengthened(other.narrow(1, w, n - w), w));
     }
     rows.push_back(done.pad({p, 0}));
   }
@@ -222,7 +193,7 @@ Orthogonal qr(const Tensor& a, int64_t columns) {
   for (int64_t p = (steps - 1) / kPanel * kPanel; p >= 0; p -= kPanel) {
     Tensor lower = reflect(directions.back(), lengthened(q.narrow(1, p, n - p), p), true);
     directions.pop_back();
-    q = p ? cat({q.narrow(1, 0, p), lower.narrow(1, 0, n - p)}, 1) : lower;
+    q = kept(p ? cat({q.narrow(1, 0, p), lower.narrow(1, 0, n - p)}, 1) : lower);
   }
   Tensor r = cat(rows, 1) * scale;
   const int64_t kept = std::min(columns, n);
@@ -281,7 +252,7 @@ Tensor identity(const Tensor& like, int64_t n) {
 
 // Jacobi's method, all pairs of a round at once. An odd matrix gets a row and a column of zeros,
 // which no rotation mixes with others.
-Spectrum eigh(const Tensor& given) {
+Spectrum eigh_by_rotations(const Tensor& given) {
   const int64_t size = given.size(1), n = size + size % 2;
   if (size == 1) return {given.squeeze(-1), given.ones_like()};
   Tensor scale = given.abs().amax(Axes{1, 2}, true);
@@ -309,17 +280,18 @@ Spectrum eigh(const Tensor& given) {
           stored(gather_at(vectors, 2, broadcast_tensor(order.unsqueeze(1), dims)))};
 }
 
-// Hestenes' method on the triangular factor: its columns are made orthogonal by rotations from the
-// right. Their directions are those of another QR, which completes what belongs to zeros.
-Singular svd(const Tensor& given, int64_t columns) {
-  const int64_t batch = given.size(0), m = given.size(2), n = m + m % 2;
-  Tensor scale = given.abs().amax(Axes{1, 2}, true);
-  scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
-  Orthogonal first = qr(given / scale, m);
-  // Rows of the triangle fall off in size: its transpose converges faster.
-  Tensor a = first.r.mT().pad({0, n - m});
+namespace {
+
+// Columns v, orthogonal, and w = a v, orthogonal as well.
+struct Turned {
+  Tensor w, v;
+};
+
+// Hestenes' method: the columns are made orthogonal by rotations from the right.
+Turned turned_by_rotations(const Tensor& given) {
+  const int64_t m = given.size(2), n = m + m % 2, h = n / 2;
+  Tensor a = given.pad({0, n - m});
   std::vector<Tensor> state = {a, identity(a, n)};
-  const int64_t h = n / 2;
   run_steps(0, m == 1 ? 0 : sweeps_of(a) * (n - 1), 0, state,
             [&](const Tensor&, std::vector<Tensor>& s) {
               Tensor top = s[0].narrow(2, 0, h), bottom = s[0].narrow(2, h, h);
@@ -327,22 +299,45 @@ Singular svd(const Tensor& given, int64_t columns) {
               auto [c, sine] = rotation(stored(p), stored(q), stored(r));
               for (Tensor& t : s) t = rotated(t, 2, c.unsqueeze(1), sine.unsqueeze(1));
             });
+  return {state[0], state[1]};
+}
+
+// By the eigenvectors of the columns' products, which f64 holds exactly enough for f32.
+Turned turned_by_products(const Tensor& given) {
+  Tensor a = given.to_double(), v = eigh(kept(a.mT().matmul(a))).vectors;
+  return {kept(a.matmul(v).to_float()), kept(v.to_float())};
+}
+
+}  // namespace
+
+// Of the triangular factor. The directions of w are those of another QR, which completes what
+// belongs to zeros.
+Singular svd(const Tensor& given, int64_t columns) {
+  const AsRealized from_memory;
+  const int64_t batch = given.size(0), m = given.size(2);
+  Tensor scale = given.abs().amax(Axes{1, 2}, true);
+  scale = where(scale.eq(0) | scale.isfinite().logical_not(), 1, scale);
+  Orthogonal first = qr(given / scale, m);
+  // Rows of the triangle fall off in size: its transpose converges faster.
+  Tensor a = first.r.mT();
+  const bool by_products = given.dtype() == DType::f32 && m > 2 * kPanel;
+  Turned t = by_products ? turned_by_products(a) : turned_by_rotations(a);
   // r^T v = w, w with orthogonal columns: r = v s z^T, with w = z s.
-  Tensor w = state[0], v = state[1];
+  Tensor w = t.w, v = t.v;
   Tensor sizes = w.square().sum(1).sqrt();
-  if (m < n) {
-    Tensor added = v.select(1, n - 1).ne(0);
+  if (v.size(1) > m) {  // the column of zeros
+    Tensor added = v.select(1, m).ne(0);
     sizes = where(added, -1, sizes);
     v = v.narrow(1, 0, m);
   }
-  Tensor order = sizes.argsort(1, true).narrow(1, 0, m);
+  Tensor order = kept(sizes.argsort(1, true).narrow(1, 0, m));
   std::vector<Dim> dims = {batch, m, m};
   Tensor by_column = broadcast_tensor(order.unsqueeze(1), dims);
-  Tensor s = stored(gather_at(sizes, 1, order));
-  Orthogonal z = qr(stored(gather_at(w, 2, by_column)), m);
+  Tensor s = kept(gather_at(sizes, 1, order));
+  Orthogonal z = qr(kept(gather_at(w, 2, by_column)), m);
   Tensor flips = where(z.r.diagonal(0, 1, 2) < 0, -1, 1).to(s.dtype());
   Tensor right = stored(z.q * flips.unsqueeze(1));
-  Tensor left = stored(first.q.matmul(gather_at(v, 2, by_column)));
+  Tensor left = kept(first.q.matmul(kept(gather_at(v, 2, by_column))));
   if (columns > m) {
     Orthogonal whole = qr(left, columns);
     Tensor same = where(whole.r.diagonal(0, 1, 2) < 0, -1, 1).to(s.dtype()).unsqueeze(1);

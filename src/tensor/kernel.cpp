@@ -4,6 +4,7 @@
 #include <mote/kernel.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tensor/gather.h"
 
@@ -50,7 +51,7 @@ thread_local KernelScope* KernelScope::open = nullptr;
 
 Position KernelScope::of(Tensor at, bool computed) const {
   Position out(0);
-  out.at_ = std::move(at), out.computed_ = computed;
+  out.at_ = std::move(at), out.computed_ = computed, out.is_number_ = false;
   return out;
 }
 
@@ -66,6 +67,7 @@ Position KernelScope::loop(size_t number) {
 Position::Position(Whole n) {
   const KernelScope& s = KernelScope::current("Position");
   at_ = make_value(prim::constant(DType::index, n.n), s.device);
+  plus_ = n.n, is_number_ = true;
 }
 
 Position::Position(const Tensor& computed) : computed_(true) {
@@ -97,9 +99,22 @@ static Position join(Op op, const Position& a, const Position& b) {
 static Tensor compare(Op op, const Position& a, const Position& b) {
   return KernelScope::current("Position").compare(op, a, b);
 }
-Position operator+(const Position& a, const Position& b) { return join(Op::Add, a, b); }
-Position operator-(const Position& a, const Position& b) { return a + b * Position(-1); }
-Position operator*(const Position& a, const Position& b) { return join(Op::Mul, a, b); }
+Position operator+(const Position& a, const Position& b) {
+  Position sum = join(Op::Add, a, b);
+  const Position& moved = a.is_number_ ? b : a;
+  if (a.is_number_ || b.is_number_) {
+    sum.loop_ = moved.loop_, sum.is_number_ = moved.is_number_;
+    sum.plus_ = size_add(a.plus_, b.plus_);
+  }
+  return sum;
+}
+Position operator-(const Position& a, const Position& b) {
+  return b.is_number_ ? a + Position(size_mul(b.plus_, -1)) : a + b * Position(-1);
+}
+Position operator*(const Position& a, const Position& b) {
+  if (a.is_number_ && b.is_number_) return Position(size_mul(a.plus_, b.plus_));
+  return join(Op::Mul, a, b);
+}
 Position operator/(const Position& a, const Position& b) { return join(Op::FloorDiv, a, b); }
 Position operator%(const Position& a, const Position& b) { return join(Op::FloorMod, a, b); }
 Tensor operator<(const Position& a, const Position& b) { return compare(Op::Lt, a, b); }
@@ -122,8 +137,9 @@ Tensor KernelScope::place(const Input& in, size_t axis, const Position& at, bool
   const Dim& size = dims_of(in.tensor_)[axis];
   const UOp node = node_of(at.at_);
   const bool inside = node->lo >= 0 && node->hi < least(size);
-  if (or_zero || inside || (at.loop_ >= 0 && loops[static_cast<size_t>(at.loop_)] == size))
-    return at.at_;
+  const bool is_whole =
+      at.loop_ >= 0 && at.plus_ == 0 && loops[static_cast<size_t>(at.loop_)] == size;
+  if (or_zero || inside || is_whole) return at.at_;
   if (!at.computed_)
     wrong("axis ", axis, " of input ", in.number_, ", of shape ", in.tensor_,
           ", is read at positions from ", node->lo, " to ", node->hi,
@@ -139,22 +155,27 @@ Tensor KernelScope::read(const Input& in, const Indices& at, bool or_zero) {
   if (at.size() != rank)
     wrong("input ", in.number_, ", of shape ", x, ", is read with ", at.size(), " positions");
   std::vector<int64_t> axis_of(loops.size(), -1), order, picked;
-  std::vector<prim::Extent> bounds;
+  std::vector<prim::Extent> around, bounds;
   std::vector<Tensor> places;
   for (size_t a = 0; a < rank; ++a) {
     const Dim& size = dims_of(x)[a];
-    bounds.push_back({0, size});
+    around.push_back({0, 0}), bounds.push_back({0, size});
     Tensor there = place(in, a, at[a], or_zero);
     const bool is_loop = at[a].loop_ >= 0;
     const size_t loop = is_loop ? static_cast<size_t>(at[a].loop_) : 0;
-    const bool fits = is_loop && (loops[loop] == size || loops[loop].size <= least(size));
-    if (!fits || axis_of[loop] >= 0) {
+    const bool has_numbers = is_loop && !size.is_symbolic() && !loops[loop].is_symbolic();
+    const bool is_whole = is_loop && at[a].plus_ == 0 && loops[loop] == size;
+    if ((!has_numbers && !is_whole) || axis_of[loop] >= 0) {
       picked.push_back(static_cast<int64_t>(a));
       places.push_back(there);
       continue;
     }
     axis_of[loop] = static_cast<int64_t>(a);
-    bounds[a].end = loops[loop];
+    if (is_whole) continue;
+    const int64_t first = at[a].plus_, last = size_add(first, loops[loop].size);
+    const int64_t front = std::max<int64_t>(0, -first),
+                  behind = std::max<int64_t>(0, last - size.size);
+    around[a] = {front, behind}, bounds[a] = {first + front, last + front};
   }
   std::vector<Dim> dims;
   for (size_t l = loops.size(); l-- > 0;) {
@@ -165,7 +186,7 @@ Tensor KernelScope::read(const Input& in, const Indices& at, bool or_zero) {
     order.push_back(a);
     dims.push_back(dims_of(x)[static_cast<size_t>(a)]);
   }
-  Ref node = prim::permute(prim::shrink(node_of(x), bounds), order);
+  Ref node = prim::permute(prim::shrink(prim::pad(node_of(x), around), bounds), order);
   Tensor y = make_value(prim::reshape(node, dims), x);
   for (size_t p = places.size(); p-- > 0;) {
     std::vector<Dim> wide(loops.size() + p + 1, Dim(1));
@@ -183,33 +204,39 @@ Tensor Input::read(const Indices& at, bool or_zero) const {
 
 // ---- values
 
+// Whether each element of n is made of those of its sources at the same indices.
+static bool keeps_elements(UOp n) {
+  auto front = [](UOp u) {  // without leading axes of one element
+    std::span<const Dim> dims = u->shape->dims;
+    while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
+    return dims;
+  };
+  if (n->is(Op::Reshape)) return std::ranges::equal(front(n), front(n->src(0)));
+  return has(n->op, Alu) || OpSet{Op::Const, Op::Expand, Op::Given, Op::Detach}.has(n->op);
+}
+
 // Made of single elements: no axis was folded, moved or cut but by what the expression asked for.
 void KernelScope::check_elements(const Tensor& value, const char* what) const {
   if (!value.defined()) wrong(what, " is undefined");
   if (static_cast<size_t>(value.dim()) > loops.size())
     wrong(what, " uses the index of a sum outside of it, or has axes of its own: shape ", value);
-  std::vector<const Node*> known;
-  for (const Tensor& t : made) known.push_back(node_of(t).get());
-  std::ranges::sort(known);
-  auto is_open = [&](UOp n) {
-    return n->shape && n->shape->count() != 1 && !std::ranges::binary_search(known, n.get());
-  };
-  auto front = [](UOp n) {  // without leading axes of one element
-    std::span<const Dim> dims = n->shape->dims;
-    while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
-    return dims;
-  };
+  enum Kind : uint8_t { Other, Same, Element };  // Same: one number for all indices
+  std::unordered_map<const Node*, Kind> kinds;
+  for (const Tensor& t : made) kinds.emplace(node_of(t).get(), Element);
+  auto is_new = [&](UOp n) { return !kinds.contains(n.get()); };
   const Ref root = node_of(value);
-  for (UOp n : toposort({reinterpret_cast<const UOp*>(&root), 1}, is_open)) {
-    if (!is_open(n) || has(n->op, Alu) ||
-        OpSet{Op::Const, Op::Expand, Op::Given, Op::Detach}.has(n->op))
-      continue;
-    if (n->is(Op::Buffer) && n->shape->count() == 0) continue;  // a rule of custom_function
-    if (n->is(Op::Reshape) && std::ranges::equal(front(n), front(n->src(0)))) continue;
-    const char* method = provenance(n->provenance).method;
-    wrong(what, " is made of more than single elements (", mote::name(n->op), " of shape ",
-          *n->shape, *method ? text(" by ", method) : "",
-          "): tensors are read as inputs, and folded by sum_over and the like");
+  for (UOp n : toposort(std::vector<UOp>{root}, is_new)) {
+    if (!is_new(n)) continue;
+    bool uses = false, fits = keeps_elements(n);
+    for (Node* s : n->src()) {
+      uses |= kinds.at(s) == Element;
+      fits &= kinds.at(s) != Other;
+    }
+    const bool one = n->shape && n->shape->count() <= 1;  // 0: a rule of custom_function
+    if ((uses && !fits) || (n == root && !fits && !one))
+      wrong(what, " is made of more than single elements (", mote::name(n->op), " of shape ",
+            *n->shape, "): tensors are read as inputs, and folded by sum_over and the like");
+    kinds.emplace(n.get(), uses ? Element : fits || one ? Same : Other);
   }
 }
 

@@ -2,7 +2,6 @@
 #include <mote/kernel.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "tensor/impl.h"
 
@@ -19,9 +18,11 @@ std::string c_type(DType d) {
 }
 
 bool is_name(const std::string& s) {
-  auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  return !s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) &&
-         std::ranges::all_of(s, fits);
+  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto fits = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+  };
+  return !s.empty() && !is_digit(s[0]) && std::ranges::all_of(s, fits);
 }
 
 // What the device calls, around the program's own lines.

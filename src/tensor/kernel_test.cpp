@@ -159,7 +159,13 @@ TEST_CASE("custom_kernel: derivatives against differences, of second order too")
 
 TEST_CASE("custom_kernel: one kernel with its neighbours, and as many as a tensor program") {
   Tensor x = rand({64, 32}).realize(), y = rand({48, 32}).realize();
-  CHECK(kernels_of((squared_distances(x * 2, y) + 1).sqrt()) == 1);
+  Tensor v = rand({64}).realize();
+  Tensor blur = custom_kernel("blur", {64}, {v * 2}, [](const Indices& i, const Inputs& in) {
+    return in[0].or_zero(i[0] - 1) + in[0](i[0]) + in[0].or_zero(i[0] + 1);
+  });
+  CHECK(kernels_of(blur.exp()) == 1);
+  CHECK(kernels_of((squared_distances(x * 2, y) + 1).sqrt()) ==
+        kernels_of((((x * 2).unsqueeze(1) - y).square().sum(2) + 1).sqrt()));
   Tensor w = rand({32, 16}).realize();
   CHECK(kernels_of(product(x, w).relu()) == kernels_of(x.matmul(w).relu()));
   Tensor leaf = rand({64, 32}).realize().requires_grad_();
@@ -205,7 +211,7 @@ TEST_CASE("custom_kernel: what mistakes print") {
   says("made of more than single elements",
        [&](I i, In in) { return in[0](i[0], 0) * other.exp(); });
   says("made of more than single elements", [](I i, In in) {
-    return sum_over(2, [&](const Position&) { return in[0](i[0], 0).flip(0); });
+    return sum_over(2, [&](const Position&) { return in[0](i[0], 0).flip(-1); });
   });
   says("uses the index of a sum outside", [](I i, In in) {
     Tensor inside;
@@ -214,6 +220,10 @@ TEST_CASE("custom_kernel: what mistakes print") {
   });
   says("a position is an element of a tensor of integers, got one of f32",
        [](I i, In in) { return in[0](in[0](i[0], 0), 0); });
+  says("made of more than single elements", [](I i, In in) { return in[0](i[0], 0).sum(); });
+  Tensor mean = other.mean();
+  first_row(
+      x, [&](I i, In in) { return in[0](i[0], 0) * mean; });  // one number may come from anywhere
   says("the result is undefined", [](I, In) { return Tensor(); });
   says("the result uses the index", [](I i, In in) { return in[0](i[0], 0).unsqueeze(0); });
   CHECK(error_of([] {
