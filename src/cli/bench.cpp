@@ -13,21 +13,24 @@ namespace mote {
 
 namespace {
 
+// clang-format off
 constexpr Option options[] = {
-    {"json",                                                                        "",                                      "print JSON"},
-    {                "check",                                                                           "", "exit with status 1 if a bar is missed"            },
-    {            "row",                                            "NAME",                                                                             "measure one row in this process",             "host"},
-    {       "tinygrad",                          "CHECKOUT",                                                           "also run tinygrad's MNIST step on its NULL device",             "host"},
-    {        "threads",                                                 "N",                                                                              "threads for both sides (1)",             "cpu|wide"},
-    {           "only", "TEXT",                                                                                                        "rows whose names contain TEXT, or one of several texts separated by commas",
-     "cpu|cuda|wide"},
-    {                                                                                                                           "seconds",                        "X",                                                     "approximate time for all rows (cpu: 120, wide: 400)",             "cpu|wide"},
-    {         "search",                  "X",                                               "first search the loops of each kernel for up to X seconds",             "cpu|wide"},
-    {           "seed",                              "N",                                                               "seed for the sizes of a third of the rows (1)",             "wide"},
-    {          "limit",                             "X",                                                              "stop mote's side of a row after X seconds (30)",             "wide"},
-    {        "results",              "FILE",                                               "keep results in FILE; rows found there are not measured again",             "wide"},
-    { "processor-time",                   "",                                                    "measure processor time: for one thread on a busy machine",             "wide"}
+    {"json",           "",         "print JSON"},
+    {"check",          "",         "exit with status 1 if a bar is missed"},
+    {"row",            "NAME",     "measure one row in this process", "host"},
+    {"tinygrad",       "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
+    {"threads",        "N",        "threads for both sides (1)", "cpu|wide"},
+    {"only",           "TEXT",     "rows whose names contain TEXT, or one of several texts separated by "
+                                   "commas", "cpu|cuda|wide"},
+    {"seconds",        "X",        "approximate time for all rows (cpu: 120, wide: 400)", "cpu|wide"},
+    {"search",         "X",        "first search the loops of each kernel for up to X seconds",
+                                   "cpu|wide"},
+    {"seed",           "N",        "seed for the sizes of a third of the rows (1)", "wide"},
+    {"limit",          "X",        "stop mote's side of a row after X seconds (30)", "wide"},
+    {"results",        "FILE",     "keep results in FILE; rows found there are not measured again", "wide"},
+    {"processor-time", "",         "measure processor time: for one thread on a busy machine", "wide"},
 };
+// clang-format on
 
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
@@ -76,6 +79,6 @@ constexpr char more[] =
     "      An interrupted run is resumed by the next one.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|cuda|wide", "measure host time and kernels", options, run_bench, more};
+    "bench", "host|cpu|cuda|wide", "measure host time and kernels, beside other libraries", options, run_bench, more};
 
 }  // namespace mote
