@@ -124,14 +124,14 @@ TEST_CASE("docs: messages that the page on trouble explains are those of the lib
       const size_t end = cell.find('`', at + 1);
       std::string text = cell.substr(at + 1, end - at - 1);
       at = end;
-      for (const char* open : {"...", "MOTE_X", "] ", "mote "})  // what stands in their place varies
+      for (const char* open : {"...", "MOTE_X", "] ", "mote ", "CUDA"})  // what stands in their place varies
         if (const size_t found = text.find(open); found != text.npos)
           text.erase(0, found + std::string(open).size());
       ++messages;
       CHECK_MESSAGE(code.find(text) != code.npos, "no message says ", text);
     }
   }
-  CHECK(messages > 15);
+  CHECK(messages >= 15);
 }
 
 TEST_CASE("docs: graphs shown are legal") {

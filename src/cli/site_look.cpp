@@ -82,6 +82,8 @@ article p + .declarations { margin-top: -0.6rem; }
 .declarations > div:target, tr:target, .source span:target { background: var(--mark); }
 .declarations .line { float: right; text-indent: 0; font-size: 0.75rem; color: var(--soft);
   margin-left: 1rem; }
+dt { font-weight: 600; }
+dd { margin: 0 0 0.5rem 1.5rem; }
 .also { color: var(--soft); font-size: 0.9rem; }
 .index td:first-child { white-space: nowrap; }
 .letters a { display: inline-block; padding: 0 0.35rem; }
