@@ -22,5 +22,5 @@ TEST_CASE("bench cpu: the last line counts rows, and a part's options are its ow
   CHECK(has(run_mote("bench cpu --only no-such-row"), "no row has no-such-row in its name"));
   Ran host = run_mote("bench host --threads 2");
   CHECK(host.status == 2);
-  CHECK(has(host, "--threads is no option of `bench host`"));
+  CHECK(has(host, "--threads is not an option of `bench host`"));
 }

@@ -152,6 +152,6 @@ TEST_CASE("bench wide: an interrupted run is continued") {
 
 TEST_CASE("bench wide: options") {
   CHECK(has(run_mote("bench wide --only nowhere"), "no row and no class is called nowhere"));
-  CHECK(has(run_mote("bench cpu --seed 2"), "--seed is no option of `bench cpu`"));
+  CHECK(has(run_mote("bench cpu --seed 2"), "--seed is not an option of `bench cpu`"));
   CHECK(has(run_mote("bench wide --threads 2 --processor-time --only tiny_add16"), "one thread"));
 }

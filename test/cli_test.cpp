@@ -168,7 +168,7 @@ TEST_SUITE("command line") {
     says("train mnist --step 3", "[train] there is no option --step (did you mean --steps?)");
     says("train mnsit", "[train] needs one of mnist|cifar|gpt, got 'mnsit' (did you mean mnist?)");
     says("train", "[train] needs mnist|cifar|gpt");
-    says("train mnist cifar", "[train] takes mnist|cifar|gpt, got also 'cifar'");
+    says("train mnist cifar", "[train] takes mnist|cifar|gpt, but got 'cifar'");
     says("train mnist --steps", "[train] --steps needs N, got nothing");
     says("train mnist --steps=many", "[train] --steps needs a whole number, 1 or more, got 'many'");
     says("train mnist --batch -3", "[train] --batch needs a whole number, 1 or more, got '-3'");
@@ -180,8 +180,8 @@ TEST_SUITE("command line") {
     says("run gpt --steps 0", "[run] --steps needs a whole number, 1 or more, got '0'");
     says("run gpt --top-p 2", "[run] --top-p needs a number above 0 and at most 1, got '2'");
     says("run gpt --top-p 0", "[run] --top-p needs a number above 0 and at most 1, got '0'");
-    says("train mnist --layers 3", "[train] --layers is no option of `train mnist`");
-    says("run llama2c --data x", "[run] --data is no option of `run llama2c`");
+    says("train mnist --layers 3", "[train] --layers is not an option of `train mnist`");
+    says("run llama2c --data x", "[run] --data is not an option of `run llama2c`");
     says("devices --json=yes", "[devices] --json takes no value, got 'yes'");
     says("devices -j", "[devices] options begin with --, got '-j'");
     Ran full = run(MOTE_BINARY_DIR "/mote help >/dev/full");
@@ -328,7 +328,7 @@ TEST_SUITE("command line") {
     const std::string train = small_gpt(folder) + "--lr 1e30 --steps 20 ";
     Ran ran = run_mote(train);
     CHECK(ran.status == 0);
-    CHECK(has(ran, "mote: no sample: [generate] a logit is not a number\n"));
+    CHECK(has(ran, "mote: no sample: [generate] a logit is NaN\n"));
     CHECK(has(ran, "\nloss nan\nvalidation loss nan\n"));
     Ran json = run(MOTE_BINARY_DIR "/mote " + train + "--json 2>/dev/null");
     CHECK(json.status == 0);
@@ -446,7 +446,7 @@ TEST_SUITE("command line") {
                                            {"x", ones({1})}
     });
     CHECK(has(run_mote("train gpt --resume " + folder / "other"),
-              "the metadata has no 'task': this is no checkpoint of mote train"));
+              "the metadata has no 'task': this is not a checkpoint of mote train"));
     std::ofstream(folder / "short.txt") << "abcabc";
     CHECK(has(run_mote("train gpt --data " + folder / "short.txt"), "characters to learn, fewer"));
     Ran large = run_mote(small_gpt(folder) + "--context 1500 --steps 1");

@@ -94,6 +94,46 @@ TEST_CASE("docs: quoted code is the code") {
   CHECK(quotes >= 12);
 }
 
+// All of src/ and include/ but the tests, with string literals joined over lines.
+std::string sources() {
+  std::string all;
+  for (const char* folder : {"src", "include"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root + folder)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_regular_file() && name.find("_test.") == name.npos) all += read_file(entry.path());
+    }
+  std::string out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t next = all[i] == '"' ? all.find_first_not_of(" \n", i + 1) : all.npos;
+    if (next != all.npos && next > i + 1 && all[next] == '"')
+      i = next;  // the end of one literal and the beginning of the next
+    else
+      out += all[i];
+  }
+  return out;
+}
+
+TEST_CASE("docs: messages that the page on trouble explains are those of the library") {
+  const std::string code = sources();
+  std::istringstream page(read_file(root + "docs/troubleshooting.md"));
+  int messages = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| ") || line.starts_with("| message")) continue;
+    const std::string cell = line.substr(2, line.find(" | ", 2) - 2);
+    for (size_t at = cell.find('`'); at != cell.npos; at = cell.find('`', at + 1)) {
+      const size_t end = cell.find('`', at + 1);
+      std::string text = cell.substr(at + 1, end - at - 1);
+      at = end;
+      for (const char* open : {"...", "MOTE_X", "] ", "mote ", "CUDA"})  // what stands in their place varies
+        if (const size_t found = text.find(open); found != text.npos)
+          text.erase(0, found + std::string(open).size());
+      ++messages;
+      CHECK_MESSAGE(code.find(text) != code.npos, "no message says ", text);
+    }
+  }
+  CHECK(messages >= 15);
+}
+
 TEST_CASE("docs: graphs shown are legal") {
   int graphs = 0;
   for (const Block& b : all_blocks()) {

@@ -74,7 +74,7 @@ const Misuse creation[] = {
      "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}, {.device = "CPU:x"}); },
-     "[device] 'CPU:x' is no device name; write for example CPU or CPU:1 «HERE»"},
+     "[device] 'CPU:x' is not a device name; write for example CPU or CPU:1 «HERE»"},
     {[] { zeros({2}, {.device = "CPU:99999999999999999999"}); },
      "[device] the number in 'CPU:99999999999999999999' is too large «HERE»"},
     {[] { set_default_device(""); },
@@ -212,7 +212,7 @@ const Misuse elementwise[] = {
     {[] { zeros({2}, DType::boolean) - zeros({2}, DType::boolean); },
      "[sub] bools cannot be subtracted; use bitwise_xor or logical_not «HERE»"},
     {[] { zeros({2}, DType::boolean).neg(); },
-     "[neg] bools have no negative; use logical_not «HERE»"},
+     "[neg] a bool tensor cannot be negated; use logical_not «HERE»"},
     {[] { zeros({2}) & zeros({2}); },
      "[bitwise_and] needs integers or bools, got f32 «HERE»"},
     {[] { zeros({2}) << 1; },
@@ -226,7 +226,7 @@ const Misuse elementwise[] = {
     {[] { where(zeros({2}) > 0, zeros({3}), 1); },
      "[where] shapes (2) and (3) cannot be broadcast together: sizes 2 and 3 differ «HERE»"},
     {[] { zeros({2}, int32).pow(-1); },
-     "[pow] integers have no whole power of -1; cast to a float first «HERE»"},
+     "[pow] an integer has no integer power of -1; cast to a float first «HERE»"},
     {[] { zeros({2}).gelu("fast"); },
      "[gelu] approximate is none or tanh, got fast «HERE»"},
     {[] { zeros({2}).gelu(nullptr); },
@@ -275,7 +275,7 @@ const Misuse conversions[] = {
      "INTERP_PROGRAM, SIMT, SIMT_SMALL, SIMT_BROWSER, LATE, NARROW, TIGHT, PARTED, FAR "
      "«HERE»"},
     {[] { zeros({2}).item<float>(); },
-     "[item] wants a tensor with one element, got shape (2) «HERE»"},
+     "[item] needs a tensor with one element, got shape (2) «HERE»"},
     {[] { Tensor().item<float>(); },
      "[item] the tensor is undefined «HERE»"},
     {[] { Tensor().realize(); },
@@ -411,7 +411,7 @@ const Misuse indexing[] = {
     {[] { zeros({3})(Slice(0, 3, 0)); },
      "[index] the step of a slice must not be 0 «HERE»"},
     {[] { zeros({3})(zeros({2})); },
-     "[index] the index must be integers, got f32 «HERE»"},
+     "[index] the index must have an integer dtype, got f32 «HERE»"},
     {[] { zeros({3})(zeros({2}, DType::boolean)); },
      "[index] a mask of shape (2) does not fit shape (3) at axis 0 «HERE»"},
     {[] { zeros({3}).set({Slice(0, 2)}, zeros({3})); },
@@ -428,13 +428,13 @@ const Misuse indexing[] = {
     {[] { zeros({3}).add_(zeros({2, 3})); },
      "[add_] a result of shape (2, 3) cannot be written in place to a tensor of shape (3) «HERE»"},
     {[] { zeros({3, 3})(tensor({0, 1})) = 1; },
-     "[assign] the left side is a copy that nobody else sees; write advanced indices with set() "
+     "[assign] the left side is a temporary copy; to write at advanced indices use set() "
      "or index_put_() «HERE»"},
     {[] { zeros({2, 3}).gather(1, zeros({2}, int64)); },
      "[gather] index of shape (2) and tensor of shape (2, 3) have different numbers of axes "
      "«HERE»"},
     {[] { zeros({2, 3}).gather(1, zeros({2, 3})); },
-     "[gather] the index must be integers, got f32 «HERE»"},
+     "[gather] the index must have an integer dtype, got f32 «HERE»"},
     {[] { zeros({2, 3}).gather(1, zeros({3, 3}, int64)); },
      "[gather] index of shape (3, 3) reaches beyond the tensor of shape (2, 3) «HERE»"},
     {[] { zeros({2, 3}).scatter(1, zeros({2, 4}, int64), zeros({2, 3})); },
@@ -449,7 +449,7 @@ const Misuse indexing[] = {
     {[] { zeros({2, 3}).index_add(0, zeros({2}, int64), zeros({3, 3})); },
      "[index_add] 2 positions for a source of shape (3, 3) on axis 0 «HERE»"},
     {[] { zeros({3}).take(zeros({2})); },
-     "[take] the index must be integers, got f32 «HERE»"},
+     "[take] the index must have an integer dtype, got f32 «HERE»"},
     {[] { zeros({2, 3}).masked_fill(zeros({2, 3}), 1); },
      "[masked_fill] the mask must be bool, got f32 «HERE»"},
     {[] { zeros({2, 3}).masked_fill(zeros({2}, DType::boolean), 1); },
@@ -600,9 +600,9 @@ const Misuse layers[] = {
      "[scaled_dot_product_attention] query of shape (2, 3) and key of shape (2, 4) differ on "
      "the last axis «HERE»"},
     {[] { zeros({2, 3}).one_hot(4); },
-     "[one_hot] the index must be integers, got f32 «HERE»"},
+     "[one_hot] the index must have an integer dtype, got f32 «HERE»"},
     {[] { zeros({2}).embedding(zeros({4, 2})); },
-     "[embedding] the index must be integers, got f32 «HERE»"},
+     "[embedding] the index must have an integer dtype, got f32 «HERE»"},
     {[] { zeros({2}, int64).embedding(zeros({4})); },
      "[embedding] needs a weight (rows, features), got shape (4) «HERE»"},
 };
@@ -628,12 +628,12 @@ const Misuse gradients[] = {
     {[] { zeros({2}, int64).requires_grad_(); },
      "[requires_grad_] only floating-point tensors have gradients, got i64 (2) «HERE»"},
     {[] { ones({2}).requires_grad_().backward(); },
-     "[backward] without a gradient of its own the tensor must have one element, got shape (2); "
+     "[backward] the gradient can be left out only if the tensor has one element, got shape (2); "
      "reduce it (sum, mean) or pass a gradient of that shape «HERE»"},
     {[] { ones({2}, int64).sum().backward(); },
      "[backward] only floating-point tensors have gradients, got i64 () «HERE»"},
     {[] { ones({2}).sum().backward(); },
-     "[backward] nothing this tensor of shape () depends on is marked; call requires_grad_() on "
+     "[backward] this tensor of shape () depends on no marked tensor; call requires_grad_() on "
      "the leaves first «HERE»"},
     {[] { Tensor().backward(); },
      "[backward] the tensor is undefined «HERE»"},
@@ -650,7 +650,8 @@ const Misuse gradients[] = {
      "[backward] it depends on a tensor of 2 elements that was already realized, whose graph is "
      "gone; call backward() before realize/item, or detach() that tensor «HERE»"},
     {[] { (ones({2}).requires_grad_() * 2).requires_grad_(false); },
-     "[requires_grad_] this tensor is computed from marked ones; use detach() «HERE»"},
+     "[requires_grad_] this tensor is no leaf, because it is computed from marked ones; use detach() "
+     "«HERE»"},
     {[] { ones({2}).exp().sum().gradient({ones({2}).sin()}); },
      "[gradient] the tensor does not depend on target 0 of shape (2); was it assigned to since, "
      "or realized? allow_unused gives zeros «HERE»"},

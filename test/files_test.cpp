@@ -357,7 +357,7 @@ TEST_CASE("mistakes in saving and loading") {
                              {"a", x},
                              {"a", x}
           });
-        }) == "[save_npz] the name 'a' stands twice");
+        }) == "[save_npz] the name 'a' appears twice");
   CHECK(says([&] {
           save_npz(path, {
                              {"../a", x}

@@ -54,7 +54,7 @@ TEST_SUITE("memory limits") {
       Caught e = caught([&] { asked = __LINE__; big.realize(); });
       CHECK(e.kind == ErrorKind::Device);
       CHECK(e.text == "[realize] out of memory on " + std::string(name) +
-                          ": 800000 bytes asked for (tensor), 600000 of 1000000 in use, 0 kept for "
+                          ": 800000 bytes requested (tensor), 600000 of 1000000 in use, 0 kept for "
                           "reuse; the largest: tensor 400000 from " + here(made_a) +
                           ", tensor 200000 from " + here(made_a + 1) + " (" + here(asked) + ")");
       CHECK(d.pool().live_bytes() == 600000);
@@ -93,7 +93,7 @@ TEST_SUITE("memory limits") {
     FlagScope most(Flag::MEMORY_MB, 1 << 30);
     CHECK(device("CPU:15").pool().byte_limit() == int64_t{1} << 50);
     CHECK(caught([&] { zeros({1000, 1000}, {.device = "CPU:13"}).realize(); }).text.find(
-              "4000000 bytes asked for") != std::string::npos);
+              "4000000 bytes requested") != std::string::npos);
   }
 
   TEST_CASE("a gradient that a step uses is stored once, and makes room for the next") {

@@ -328,7 +328,7 @@ TEST_SUITE("order") {
     has([&] { x.to_int().quantile(0.5); }, "needs f32 or f64, got i32");
     has([&] { zeros({0}).mode(); }, "is empty, so it has no mode");
     has([&] { x.to_long().flatten().sub(1).bincount(); }, "[bincount] needs numbers >= 0, got -1");
-    has([&] { x.bincount(); }, "must be integers, got f32");
+    has([&] { x.bincount(); }, "must have an integer dtype, got f32");
     has([&] { x.histc(0); }, "[histc] needs a number of bins > 0, got 0");
     has([&] { x.histc(3, 2, 1); }, "needs min <= max");
     has([&] { searchsorted(x, zeros({3, 3})); }, "differ in more than the last axis");

@@ -1,6 +1,6 @@
-// Automatic mixed precision: inside an autocast scope products run in a 16-bit float, and what
-// needs range or digits (exponentials, sums, norms, losses) in f32. docs/mixed_precision.md lists
-// the methods.
+// Automatic mixed precision: inside an autocast scope, products run in a 16-bit float, and
+// functions that need range or precision (exponentials, sums, norms, losses) in f32.
+// docs/mixed_precision.md lists the methods.
 //
 //   Tensor loss;
 //   {
@@ -9,12 +9,12 @@
 //   }
 //   loss.backward();
 //
-// The casts are part of the graph: gradients pass through them, so that a gradient has its
-// parameter's dtype, and backward() uses the dtypes that the forward calls chose, wherever it is
-// called. Optimizers and backward() are not affected by a scope.
-// A scope belongs to its thread. An inner one replaces the outer one while it lives, and switches
-// it off with autocast(DType::bf16, false). A jit records the casts of its capture; a call in
-// another scope calls its function again.
+// The casts are part of the graph. Gradients pass through them, so a gradient has its parameter's
+// dtype, and backward() uses the dtypes that the forward calls chose, wherever it is called.
+// Optimizers and backward() are not affected by a scope.
+// A scope belongs to its thread. An inner scope replaces the outer one while it lives;
+// autocast(DType::bf16, false) switches autocast off. A jit records the casts of its capture; in
+// another scope it calls its function again.
 #pragma once
 #include <mote/types.h>
 
@@ -31,10 +31,10 @@ class AutocastScope {
   DType before_;
 };
 
-// A scope that ends with the variable it is given to. dtype: bf16 or f16; see LossScaler for f16.
+// The scope ends with the variable that holds it. dtype: bf16 or f16; f16 needs a LossScaler.
 [[nodiscard]] AutocastScope autocast(DType dtype = DType::bf16, bool enabled = true,
                                      Loc = MOTE_HERE);
-// The dtype of this thread's scope; none where there is none, or it is switched off.
+// The dtype of this thread's scope; DType::none outside of one, or if it is switched off.
 DType autocast_dtype();
 
 }  // namespace mote

@@ -1,5 +1,5 @@
-// Checkpoints: all that a training run consists of, in one safetensors file. A run that is resumed
-// from one ends bit for bit where it would have ended without the stop (docs/checkpoint.md).
+// Checkpoints: everything that a training run changes, in one safetensors file. A resumed run ends
+// with the same bits as a run that was never stopped (docs/checkpoint.md).
 //
 //   int64_t step = 0;
 //   auto state = [&]() -> CheckpointParts {
@@ -11,20 +11,18 @@
 //     if (++step % 100 == 0) save_checkpoint("run.safetensors", state());
 //   }
 //
-// A part is a name and a variable of one of these kinds, read when it is saved and written in place
-// when it is loaded:
-//   * whatever holds tensors (fields.h): modules, optimizers, averages, scalers
+// A part is a name and a variable. Saving reads the variable, loading writes it. It may be:
+//   * anything that holds tensors (fields.h): modules, optimizers, averages, scalers
 //   * a number, a bool, a string; pairs of names and strings (Metadata)
 //   * a std::vector of float, double or int64_t
-//   * what has state() and restore(): data::Order, data::Loader, optim::ReduceLROnPlateau
+//   * anything with state() and restore(): data::Order, data::Loader, optim::ReduceLROnPlateau
 // The state of the random numbers is always saved.
 #pragma once
 #include <mote/io.h>
 
 namespace mote {
 
-// How values become text and back. An error that names the value where the text is none of its
-// kind.
+// Values as text and back. Text that is not of the value's kind is an error that names the value.
 namespace checkpoint_text {
 std::string of(int64_t value);
 std::string of(double value);
@@ -102,7 +100,7 @@ class CheckpointPart {
   std::string name;
   std::vector<NamedTensor> tensors;
   void* object;
-  // Set for what is no tensors: text by key, "" where there is one alone; or a list of numbers.
+  // Set if the part is not tensors: text by key ("" for a single value), or a list of numbers.
   Metadata (*values)(const void*) = nullptr;
   void (*restore)(void*, const Metadata&, const std::string& part) = nullptr;
   Tensor (*list)(const void*) = nullptr;
@@ -125,16 +123,15 @@ class CheckpointPart {
 };
 using CheckpointParts = std::vector<CheckpointPart>;
 
-// Atomic and durable: the file holds the last checkpoint or this one, whenever the power goes.
+// Atomic and durable: the file holds the previous checkpoint or this one, even if the power fails.
 void save_checkpoint(const std::string& path, const CheckpointParts& parts, Loc = MOTE_HERE);
 
-// Everything is checked before anything is changed; one error says all that does not fit. What the
-// file has beside the parts asked for is left alone. random: the random numbers go on where the
-// file was saved.
+// Everything is checked before anything is changed; one error lists all that does not fit. Other
+// parts of the file are ignored. random: also restore the random numbers.
 void load_checkpoint(const std::string& path, const CheckpointParts& parts, bool random = true,
                      Loc = MOTE_HERE);
 
-// The values in a checkpoint that are no tensors, by name ("step"; "order.epoch"): what it takes to
+// The values in a checkpoint that are not tensors, by name ("step", "order.epoch"), for example to
 // make the objects that the rest is loaded into.
 Metadata checkpoint_values(const std::string& path, Loc = MOTE_HERE);
 

@@ -1,7 +1,7 @@
 // Data to train on: pictures, text, tokens, and the order in which examples come.
 //
-// Sets stay in the host's memory; batches are made from rows of them, as tensors on a device.
-// Files may be packed with gzip or xz. A malformed file is an error that names it and the field.
+// Data sets stay in host memory; batches are made from chosen rows, as tensors on a device.
+// Files may be compressed by gzip or xz. A malformed file is an error that names it and the field.
 #pragma once
 #include <mote/fields.h>
 
@@ -26,7 +26,7 @@ struct Images {
   Images slice(int64_t first, int64_t end, Loc = MOTE_HERE) const;
 };
 
-// An array of bytes in idx format (MNIST's): its sizes and elements.
+// An array of bytes in MNIST's idx format: its shape and elements.
 struct Idx {
   std::vector<int64_t> shape;
   std::vector<uint8_t> bytes;
@@ -41,16 +41,16 @@ Split mnist(const std::string& folder, Loc = MOTE_HERE);
 // Records of CIFAR-10's binary format: a class and 3 x 32 x 32 bytes.
 Images cifar10(const std::vector<std::string>& files, Loc = MOTE_HERE);
 // A folder with data_batch_*.bin and test_batch.bin; or any folder with .bin files (plain, .gz or
-// .xz), of which the last tenth of the records becomes the test set.
+// .xz), whose last tenth of records becomes the test set.
 Split cifar10(const std::string& folder, Loc = MOTE_HERE);
 
-// Digits as people write them, 28 x 28, drawn by this library: several ways to write each digit,
-// with random slant, size, turn, place, pen, tremor and noise. The classes alternate at random.
-// Digit i depends on the seed and i only.
+// Handwriting-like digits, 28 x 28, drawn by this library: several shapes of each digit, with
+// random slant, size, rotation, position, pen width, tremor and noise, in random order. Digit i
+// depends only on the seed and i.
 Images digits(int64_t count, uint64_t seed = 0, Loc = MOTE_HERE);
 
-// The order of examples: each epoch walks through 0 ... count - 1 in a new order, which depends on
-// the seed and the epoch only. Restoring a state continues exactly as the original would have.
+// The order of examples: each epoch goes through 0 ... count - 1 in a new order, which depends only
+// on the seed and the epoch. After restore() an order continues exactly as the original would have.
 class Order {
  public:
   struct State {
@@ -59,7 +59,7 @@ class Order {
     // For checkpoints, as Metadata.
     operator std::vector<std::pair<std::string, std::string>>() const;
   };
-  // The last examples of an epoch, too few for a batch, are left out.
+  // If the last examples of an epoch do not fill a batch, they are skipped.
   Order(int64_t count, int64_t batch, uint64_t seed = 0, Loc = MOTE_HERE);
   std::span<const int64_t> next();  // valid until the next call
   int64_t batches_per_epoch() const { return static_cast<int64_t>(order_.size()) / batch_; }
@@ -75,8 +75,8 @@ class Order {
   State state_;
 };
 
-// Text by characters, as nanoGPT prepares it: the distinct characters (of UTF-8) in order are the
-// vocabulary; the first 90 % of the text are for training, the rest for validation.
+// Character-level text, as nanoGPT prepares it: the vocabulary is the sorted list of distinct
+// (UTF-8) characters; the first 90 % of the text are for training, the rest is for validation.
 struct Characters {
   std::vector<uint32_t> characters;
   std::vector<int32_t> train, validation;
@@ -86,12 +86,12 @@ struct Characters {
 Characters characters(std::string_view text, Loc = MOTE_HERE);
 Characters characters_of_file(const std::string& path, Loc = MOTE_HERE);
 
-// Stretches of a token sequence and, as targets, the same stretches one token later.
+// Excerpts of a token sequence and, as targets, the same excerpts shifted by one token.
 struct TokenBatch {
   Tensor tokens, targets;  // i64 (batch, context)
   MOTE_FIELDS(tokens, targets)
 };
-// `starts` lie in 0 ... token_starts(tokens, context) - 1, which is what an Order is made for.
+// `starts` are in 0 ... token_starts(tokens, context) - 1; make an Order of that many examples.
 inline int64_t token_starts(std::span<const int32_t> tokens, int64_t context) {
   return static_cast<int64_t>(tokens.size()) - context;
 }
@@ -100,14 +100,14 @@ TokenBatch token_batch(std::span<const int32_t> tokens, std::span<const int64_t>
 
 struct Vocabulary;
 
-// Byte-pair encoding, as GPT-2 (bytes, joined by a list of merges within words) or SentencePiece
-// (characters, joined by the pieces' scores; unknown ones become bytes) do it.
+// Byte-pair encoding, as in GPT-2 (bytes, joined by a list of merges within words) or SentencePiece
+// (characters, joined by the scores of pieces; unknown characters become bytes).
 class Tokenizer {
  public:
   static Tokenizer gpt2(const std::string& encoder_json, const std::string& vocab_bpe,
                         Loc = MOTE_HERE);
   static Tokenizer gguf(const std::string& path, Loc = MOTE_HERE);
-  // The tokenizer.bin of llama2.c, whose length says how many pieces there are.
+  // The tokenizer.bin of llama2.c; its length determines the number of pieces.
   static Tokenizer llama2c(const std::string& path, Loc = MOTE_HERE);
   Tokenizer(Tokenizer&& o) noexcept : vocabulary_(o.vocabulary_) { o.vocabulary_ = nullptr; }
   Tokenizer& operator=(Tokenizer&& o) noexcept {
@@ -116,15 +116,15 @@ class Tokenizer {
   }
   ~Tokenizer();
 
-  // Text alone: no token for its beginning or end is added, and none is found in it.
+  // No tokens for the beginning or the end are added, and none are recognised in the text.
   std::vector<int32_t> encode(std::string_view text) const;
   std::string decode(std::span<const int32_t> tokens, Loc = MOTE_HERE) const;
-  // What a token adds to a text; nothing for those that mark its beginning or end. SentencePiece
-  // begins texts with a space, which decode leaves out.
+  // The text of a token; empty for those that mark the beginning or the end. SentencePiece begins
+  // texts with a space, which decode removes.
   const std::string& piece(int32_t token, Loc = MOTE_HERE) const;
   int64_t size() const;
-  int32_t begin() const;  // the token in front of a text; -1: there is none
-  int32_t end() const;    // and behind it
+  int32_t begin() const;  // the token before a text; -1: none
+  int32_t end() const;    // and after it
 
  private:
   explicit Tokenizer(Vocabulary&& vocabulary);

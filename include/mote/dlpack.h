@@ -1,8 +1,8 @@
-// Tensors of other libraries, and for them, without a copy: DLPack's struct, which NumPy, PyTorch,
-// JAX and others exchange. NumPy: np.from_dlpack(capsule) and array.__dlpack__().
+// Tensors from and for other libraries in the same process, without a copy, by DLPack, which NumPy,
+// PyTorch, JAX and others share. NumPy: np.from_dlpack(capsule) and array.__dlpack__().
 //
-// A DLManagedTensor of dlpack.h, or of another library's own declaration, is passed as the pointer
-// it is; its memory is described by the version 0 layout, which all of them read.
+// Pass a pointer to a DLManagedTensor as dlpack.h or another library declares it. Its layout is
+// that of version 0, which all of them read.
 #pragma once
 #include <mote/tensor.h>
 
@@ -10,13 +10,13 @@ struct DLManagedTensor;
 
 namespace mote {
 
-// A tensor that looks at the other's memory, row-major or not, and calls its deleter when the last
-// user is gone; writes are seen on both sides. On CPU only. An error leaves `managed` with the
-// caller.
+// A tensor on the other library's memory, whatever its strides. The deleter is called when the
+// memory is no longer used; both sides see each other's writes. CPU only. After an error `managed`
+// still belongs to the caller.
 Tensor from_dlpack(DLManagedTensor* managed, Loc = MOTE_HERE);
 
-// The tensor's elements, realized, for another library, which calls the deleter when it is done. It
-// shares memory where the tensor is contiguous in memory of its own on CPU; else it is a copy.
+// Realizes the tensor for another library, which calls the deleter when it is done. The memory is
+// shared if the tensor is contiguous and on the CPU; otherwise it is a copy.
 DLManagedTensor* to_dlpack(const Tensor& tensor, Loc = MOTE_HERE);
 
 }  // namespace mote

@@ -4,7 +4,7 @@
 
 namespace mote {
 
-// Index is the compiler's own exact integer (sizes, positions); it never is a tensor's dtype.
+// index is the compiler's exact integer for sizes and positions; no tensor has it.
 enum class DType : uint8_t {
   none, boolean, u8, u16, u32, u64, i8, i16, i32, i64, f8e4m3, f8e5m2, bf16, f16, f32, f64, index
 };

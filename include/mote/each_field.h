@@ -14,7 +14,7 @@
 
 namespace mote {
 
-// The first name of "weight, bias", which is left with the others.
+// Removes and returns the first name of a list such as "weight, bias".
 std::string_view take_name(std::string_view& names);
 
 template <class F, class... Fields>

@@ -7,7 +7,7 @@ namespace mote {
 
 enum class ErrorKind { User, Internal, Device };
 
-// User: the caller's mistake. Internal: a broken invariant of mote. Device: memory, compiler, I/O.
+// User: a mistake of the caller. Internal: a bug in mote. Device: memory, compiler, I/O.
 // `what()` reads "[op] what is wrong, got ... (file:line)".
 class Error : public std::exception {
  public:

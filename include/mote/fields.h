@@ -1,16 +1,16 @@
-// One line in a struct says what tensors it holds and what they are called:
+// One line in a struct lists the tensors it holds:
 //
 //   struct Block {
 //     nn::Linear up, down;
 //     MOTE_FIELDS(up, down)
 //   };
 //
-// That line serves modules (parameters, state dicts with PyTorch's names) and whatever else looks
-// for the tensors in a value. Fields are tensors, symbolic sizes, structs with such a line, and
+// Parameters, state dicts (with PyTorch's names), checkpoints and the arguments of captured
+// functions are derived from it. Fields are tensors, symbolic sizes, structs with such a line, and
 // vectors, arrays, maps, optionals, pairs and tuples of these; anything else is a compile error.
-// Numbers and other settings are left out of the line.
-// The line makes member templates, which C++ allows in no struct that is local to a function: such
-// a struct stands outside.
+// Leave numbers and other settings out of the line.
+// Define such structs at namespace scope: the line expands to member templates, which C++ forbids
+// in local classes.
 #pragma once
 #include <mote/each_field.h>
 #include <mote/tensor.h>
@@ -43,8 +43,9 @@ template <class T>
   requires std::is_integral_v<T>
 std::string path_name(T key) { return std::to_string(key); }
 
-// Calls visit(path, x) for everything in value that visit takes: tensors, symbolic sizes and the
-// structs on the way (before what is in them), in the order they are listed.
+// Calls visit(path, x) for everything in value that visit accepts: tensors, symbolic sizes, and the
+// structs on the way (before their members), in the order they are listed. To visit all modules of
+// one type: walk_fields(net, "", [](const std::string&, nn::LayerNorm& norm) { ... }).
 template <class T, class Visit>
 void walk_fields(T& value, const std::string& path, Visit&& visit) {
   using Plain = std::remove_const_t<T>;
@@ -77,7 +78,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Every defined tensor in a value, by its path; a tensor found twice stands twice.
+// Every defined tensor in a value, by its path; a tensor with two paths appears twice.
 template <class T>
 std::vector<NamedTensor> named_tensors(T& value, const std::string& prefix = "") {
   std::vector<NamedTensor> out;

@@ -1,5 +1,5 @@
-// What networks are made of, PyTorch's nn.functional: activations, convolutions, pooling, norms,
-// attention, losses; the members again as functions of their first operand.
+// PyTorch's nn.functional: activations, convolutions, pooling, norms, attention and losses as free
+// functions whose first argument is the tensor.
 #pragma once
 #include <mote/tensor.h>
 
@@ -230,7 +230,7 @@ inline Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction 
   return x.kl_div(target, reduction, log_target, batch_mean, w);
 }
 
-// What has no member.
+// Functions that are not methods.
 Tensor rrelu(const Tensor& x, double lower = 0.125, double upper = 1.0 / 3, bool training = false,
              Loc = MOTE_HERE);
 Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1,
@@ -250,13 +250,13 @@ Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p = 2, double 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
                            double k = 1, Loc = MOTE_HERE);
 Tensor channel_shuffle(const Tensor& x, int64_t groups, Loc = MOTE_HERE);
-// Sums, means or maxima of rows of weight: of each row of indices, or of the stretches of a vector
-// that begin at the offsets.
+// Sums, means or maxima of rows of the weight: for each row of indices, or for each bag of a vector
+// of indices, where bags begin at the offsets.
 Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
                      const char* mode = "mean", const Tensor& per_sample_weights = {},
                      int64_t padding_idx = -1, Loc = MOTE_HERE);
 
-// Windows of (N, C, H, W) as columns (N, C * kernel, positions), and their sum back.
+// Windows of (N, C, H, W) as columns (N, C * kernel, positions), and back by summing.
 Tensor unfold(const Tensor& x, const Ints& kernel, const FoldOptions&, Loc = MOTE_HERE);
 Tensor fold(const Tensor& x, const Ints& output, const Ints& kernel, const FoldOptions& = {},
             Loc = MOTE_HERE);
@@ -279,7 +279,7 @@ Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Ints& kernel,
                     const UnpoolOptions& = {}, Loc = MOTE_HERE);
 Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Ints& kernel,
                     const UnpoolOptions& = {}, Loc = MOTE_HERE);
-// Positions in the picture from -1 to 1. mode: bilinear (of volumes trilinear), nearest, bicubic;
+// The grid has positions from -1 to 1. mode: bilinear (trilinear for volumes), nearest, bicubic;
 // padding_mode: zeros, border, reflection.
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const char* mode = "bilinear",
                    const char* padding_mode = "zeros", bool align_corners = false,

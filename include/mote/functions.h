@@ -1,17 +1,16 @@
-// The tensor functions that are not members: creation, random numbers, joining; and, below, the
-// members again as functions of their first operand, but for those of networks (functional.h).
+// Functions that are not methods (creation, random numbers, joining), followed by the methods as
+// free functions, whose first argument is the tensor. Those for networks are in functional.h.
 #pragma once
 #include <mote/tensor.h>
 
 namespace mote {
 
-// The device a tensor is made on when none is named: "CPU" until set. "CPU:1" is another one.
+// The device on which tensors are made if none is named; "CPU" by default. "CPU:1" is a second one.
 std::string default_device();
 void set_default_device(const std::string& name, Loc = MOTE_HERE);
-// Starts the random numbers of all devices again from this seed.
+// Restarts the random numbers of all devices from this seed.
 void manual_seed(uint64_t seed);
-// The state of a device's random numbers, to be saved and assigned to: seed and counter, a u64
-// each.
+// The state of a device's random numbers, seed and counter, a u64 each. Save it, or assign to it.
 std::vector<Tensor> random_state(const std::string& device = {}, Loc = MOTE_HERE);
 
 // Creation.
@@ -26,12 +25,12 @@ Tensor linspace(Number start, Number end, int64_t steps, const Options& = {}, Lo
 Tensor eye(int64_t n, int64_t m = -1, const Options& = {}, Loc = MOTE_HERE);
 Tensor logspace(Number start, Number end, int64_t steps, double base = 10, const Options& = {},
                 Loc = MOTE_HERE);
-// The rows and columns of a triangle of an n x m matrix: (2, count), i64.
+// The row and column indices of a triangle of an n x m matrix: (2, count), i64.
 Tensor tril_indices(int64_t n, int64_t m, int64_t offset = 0, const Options& = {},
                     Loc = MOTE_HERE);
 Tensor triu_indices(int64_t n, int64_t m, int64_t offset = 0, const Options& = {},
                     Loc = MOTE_HERE);
-// Windows of signals; a periodic one is the symmetric one of n + 1 points without its last.
+// Window functions; a periodic one is the symmetric one of n + 1 points without the last.
 Tensor hann_window(int64_t n, bool periodic = true, const Options& = {}, Loc = MOTE_HERE);
 Tensor hamming_window(int64_t n, bool periodic = true, double alpha = 0.54, double beta = 0.46,
                       const Options& = {}, Loc = MOTE_HERE);
@@ -55,10 +54,10 @@ inline Tensor empty(const Sizes& s, DType d, Loc w = MOTE_HERE) {
 // From values. The bytes are copied at once.
 Tensor from_bytes(const void* bytes, const Sizes& shape, DType dtype,
                   const std::string& device = {}, Loc = MOTE_HERE);
-// Memory of the caller's, used in place; deleter(context) is called when the last user is gone.
+// Uses the caller's memory in place; deleter(context) is called when it is no longer used.
 Tensor from_blob(void* data, const Sizes& shape, DType dtype, void (*deleter)(void*) = nullptr,
                  void* context = nullptr, const std::string& device = {}, Loc = MOTE_HERE);
-// As many values as the shape holds, converted if a dtype is named.
+// As many values as the shape has elements, converted if a dtype is given.
 Tensor from_values(const void* values, size_t count, DType dtype, const Sizes& shape,
                    const Options& = {}, Loc = MOTE_HERE);
 template <class T>
@@ -68,13 +67,13 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const Options& o = {}, Loc where = MOTE_HERE) {
   return from_data(values, {values.size()}, o, where);
 }
-// Literals, as in PyTorch: whole numbers make i64 (u64 where one is above), others f32, unless a
-// dtype is named.
+// Literals, as in PyTorch: integers give i64 (u64 if one does not fit), other numbers f32, unless a
+// dtype is given.
 Tensor tensor(Number value, const Options& = {}, Loc = MOTE_HERE);
 Tensor tensor(std::initializer_list<Literal> values, const Options& = {}, Loc = MOTE_HERE);
 Tensor scalar(const Sym& value, Loc = MOTE_HERE);  // the value of a variable, i64
 
-// Random numbers (threefry). The state is a buffer of the device, advanced by each call.
+// Random numbers (Threefry). The state is a buffer on the device; every draw advances it.
 Tensor rand(const Sizes& shape, const Options& = {}, Loc = MOTE_HERE);  // [0, 1)
 Tensor randn(const Sizes& shape, const Options& = {}, Loc = MOTE_HERE);
 Tensor randint(int64_t low, int64_t high, const Sizes& shape, const Options& = {},
@@ -85,9 +84,9 @@ Tensor normal(const Sizes& shape, double mean = 0, double std = 1, const Options
               Loc = MOTE_HERE);
 Tensor randperm(int64_t n, const Options& = {}, Loc = MOTE_HERE);
 Tensor randint_like(const Tensor& x, int64_t low, int64_t high, Loc = MOTE_HERE);
-Tensor normal(const Tensor& mean, const Tensor& std, Loc = MOTE_HERE);  // one of each pair
+Tensor normal(const Tensor& mean, const Tensor& std, Loc = MOTE_HERE);  // one for each pair
 Tensor poisson(const Tensor& rate, Loc = MOTE_HERE);                    // rate <= 1e6
-// Initial weights; the fans of shape (out, in, kernel...).
+// Initial weights, with the fans of a shape (out, in, kernel...).
 Tensor kaiming_uniform(const Sizes& shape, double a = 0.01, const Options& = {},
                        Loc = MOTE_HERE);
 Tensor kaiming_normal(const Sizes& shape, double a = 0.01, const Options& = {},
@@ -132,7 +131,7 @@ std::vector<int64_t> broadcast_shapes(const std::vector<std::vector<int64_t>>& s
                                       Loc = MOTE_HERE);
 DType result_type(Operand a, Operand b);
 
-// Statistics, areas and distances.
+// Statistics, integrals and distances.
 std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& axes = {}, double correction = 1,
                                    bool keepdim = false, Loc = MOTE_HERE);
 std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Axes& axes = {}, double correction = 1,
@@ -143,18 +142,18 @@ Tensor cumulative_trapezoid(const Tensor& y, double dx = 1, int64_t dim = -1,
                             Loc = MOTE_HERE);
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1,
                             Loc = MOTE_HERE);
-// p-norms of differences: of each row of x and each of y; of each pair of rows of x, in order.
+// p-norms of differences: between all rows of x and y; between all pairs of rows of x, in order.
 Tensor cdist(const Tensor& x, const Tensor& y, double p = 2, Loc = MOTE_HERE);
 Tensor pdist(const Tensor& x, double p = 2, Loc = MOTE_HERE);
-// The product in the order that takes the fewest multiplications.
+// The matrix product, in the order that needs the fewest multiplications.
 Tensor chain_matmul(const std::vector<Tensor>& matrices, Loc = MOTE_HERE);
 // x = mantissa * 2^exponent with 0.5 <= |mantissa| < 1; exponents are i32.
 std::pair<Tensor, Tensor> frexp(const Tensor& x, Loc = MOTE_HERE);
 
-// All of these at once.
+// Runs all of these at once, sharing work.
 void realize(const std::vector<Tensor>& tensors, Loc = MOTE_HERE);
 
-// The members as functions.
+// The methods as free functions.
 #define MOTE_DECLARE(name) \
   inline Tensor name(const Tensor& x, Loc w = MOTE_HERE) { return x.name(w); }
 MOTE_UNARY(MOTE_DECLARE)
@@ -534,15 +533,16 @@ inline UniqueValues unique_consecutive(const Tensor& x, const Axes& axis = {},
                                        Loc w = MOTE_HERE) {
   return x.unique_consecutive(axis, w);
 }
-// Where each value would stand in the last axis of a sorted sequence, whose other axes are the
-// value's, or which has no others. bucketize: the same of boundaries.
+// The index at which each value would be inserted into the sorted last axis of a sequence. The
+// other axes of the sequence are those of the values, or it has none. bucketize: the same with
+// boundaries.
 Tensor searchsorted(const Tensor& sorted_sequence, Operand values, const SearchOptions& = {},
                     Loc = MOTE_HERE);
 inline Tensor bucketize(Operand x, const Tensor& boundaries, const SearchOptions& options = {},
                         Loc w = MOTE_HERE) {
   return searchsorted(boundaries, x, options, w);
 }
-// Which elements are among the others.
+// Whether each element is one of the others.
 Tensor isin(Operand elements, Operand test_elements, bool assume_unique = false,
             bool invert = false, Loc = MOTE_HERE);
 inline Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false,

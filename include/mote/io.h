@@ -1,10 +1,10 @@
 // Files of tensors: safetensors, NumPy, PyTorch, GGUF.
 //
-// Loading maps the file and copies nothing: the tensors live on DISK (see file.h), and `.to("CPU")`
-// copies each once. Names come in the order of the file. Files are not trusted: a malformed one is
-// an error that names the file and the field, and nothing in a file is ever run.
-// Saving is atomic and durable: a temporary file in the same folder, flushed to disk, takes the
-// place of the old one, which stays as it was if anything fails.
+// Loading maps the file and copies nothing: the tensors are on the device DISK (see file.h), and
+// `.to("CPU")` copies each of them once. Names are in the order of the file. Files are not trusted:
+// a malformed file is an error that names the file and the field, and no code in a file is ever
+// run. Saving is atomic and durable: a temporary file in the same folder is flushed to disk and
+// replaces the old one. If anything fails, the old file stays as it was.
 #pragma once
 #include <mote/fields.h>
 
@@ -16,8 +16,8 @@ namespace mote {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// Any of the formats, recognised by content; gzip and xz around it are undone. A .npy file's tensor
-// has the name "".
+// Any of these formats, recognised by its content, also compressed by gzip or xz. The tensor of a
+// .npy file has the name "".
 std::vector<NamedTensor> load(const std::string& path, Loc = MOTE_HERE);
 
 std::vector<NamedTensor> load_safetensors(const std::string& path, Metadata* metadata = nullptr,
@@ -32,9 +32,9 @@ std::vector<NamedTensor> load_npz(const std::string& path, Loc = MOTE_HERE);
 void save_npz(const std::string& path, const std::vector<NamedTensor>& tensors,
               Loc = MOTE_HERE);
 
-// What torch.save writes since PyTorch 1.6, read without running it: dicts, lists and tuples of
-// tensors and plain values. Nested names are joined with dots ("model.layer.0.weight"); what is not
-// a tensor is in the file's metadata.
+// Files of torch.save (PyTorch 1.6 or later), read without running their pickle: dicts, lists and
+// tuples of tensors and plain values. Nested names are joined by dots ("model.layer.0.weight");
+// values that are not tensors are in the file's metadata (file_info).
 std::vector<NamedTensor> load_torch(const std::string& path, Loc = MOTE_HERE);
 // For torch.load, also with weights_only=True: an OrderedDict of tensors.
 void save_torch(const std::string& path, const std::vector<NamedTensor>& tensors,

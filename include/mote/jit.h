@@ -19,9 +19,9 @@
 //     on a marked leaf.
 //   * At the end the results, the writes and the gradients of f are in memory.
 //
-// Arguments and results are anything fields.h walks: tensors, bound variables, structs with a
-// MOTE_FIELDS line, vectors, maps, optionals, tuples of these. A number (an int, a float) is a
-// compile error, because its value would be baked into the list.
+// Arguments and results are anything that fields.h walks: tensors, bound variables, structs with a
+// MOTE_FIELDS line, and vectors, arrays, maps, optionals, pairs and tuples of these. A number (an
+// int, a float) is a compile error, because its value would be baked into the list.
 //   * Arguments are replaced by position. Their shape, dtype, device, marks (requires_grad_) and
 //     number must be those of the capture: an error names the argument. Bound variables, also those
 //     in the shapes of arguments, may change their value. A variable that f binds itself is an
@@ -175,7 +175,7 @@ class Jit : public JitBase {
   template <class... Args>
   auto call(const Loc& where, Args&&... args) {
     static_assert(!(is_number<Args> || ...),
-                  "a jit takes no numbers, for the value would be baked into the list: pass a "
+                  "a jit takes no numbers, because the value would be baked into the list: pass a "
                   "tensor, tensor(0.5f), or for sizes and positions a bound Variable");
     using R = std::remove_cvref_t<decltype(f_(std::forward<Args>(args)...))>;
     const JitTypes types{jit_type_list<R, std::remove_cvref_t<Args>...>, 1 + sizeof...(Args)};

@@ -1,6 +1,6 @@
-// Linear algebra of (..., n, m) matrices, PyTorch's torch.linalg. Leading axes are a batch. f16 and
-// bf16 are computed in f32. Factors run at once (a jit keeps their kernels). docs/semantics.md says
-// what results and derivatives are where a matrix is singular or eigenvalues are equal.
+// Linear algebra of (..., n, m) matrices: PyTorch's torch.linalg. Leading axes are a batch. f16 and
+// bf16 are computed in f32. Factorisations run at once (a jit keeps their kernels).
+// docs/semantics.md specifies results and derivatives for singular matrices and equal eigenvalues.
 #pragma once
 #include <mote/tensor.h>
 

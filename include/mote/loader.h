@@ -1,14 +1,14 @@
-// Batches made ahead by threads.
+// Batches prepared ahead by worker threads.
 //
 //   data::Loader<data::Images::Batch> batches(
 //       data::Order(train.count(), 64, seed), [&](auto rows) { return train.batch(rows); });
 //   for (int64_t step = 0; step < steps; ++step) {
 //     data::Images::Batch batch = batches.next();
 //
-// Batches come in the order's order for any number of workers. An error of a worker comes out of
-// the next() that would have given its batch; the one after gives the next batch. At most `ahead`
-// batches are made or being made and not yet taken. A loader can be a part of a checkpoint: it
-// continues with the batch after the last one taken.
+// Batches come in the same order for any number of workers. An exception in a worker is thrown by
+// the next() that would have returned its batch; the call after that returns the next batch. At
+// most `ahead` batches exist, or are being prepared, that you have not taken. A loader can be a
+// part of a checkpoint: it continues with the batch after the last one taken.
 #pragma once
 #include <mote/data.h>
 #include <mote/io.h>
@@ -63,7 +63,7 @@ class Loader : public LoaderBase {
   }
 };
 
-// 0 ... count - 1 in batches, the last one shorter where it must be: for evaluation.
+// 0 ... count - 1 in batches for evaluation; the last one may be shorter.
 std::vector<std::vector<int64_t>> batches_in_order(int64_t count, int64_t batch,
                                                    Loc = MOTE_HERE);
 

@@ -1,11 +1,11 @@
-// Figures of a run, a row per step, in a file that other programs read while the run goes on.
+// A file of figures, one row per step, which other programs can read while the run goes on.
 //
 //   Log log("run.csv", {"step", "loss", "lr"}, step);
 //   log.row({step, loss, rate});
 //
-// A name that ends in .jsonl or .json gives one JSON object per line, any other CSV with a first
-// line of names. Each row is in the file once row() returns. A run that is resumed writes on behind
-// the row of its step: rows of later steps, which it makes again, are left out.
+// A name that ends in .jsonl or .json gives one JSON object per line; any other name gives CSV with
+// a header line. Each row is in the file when row() returns. A resumed run continues after the row
+// of its step: rows of later steps, which will be made again, are dropped.
 #pragma once
 #include <mote/types.h>
 
@@ -13,7 +13,7 @@ namespace mote {
 
 class Log {
  public:
-  // The first column counts; rows in which it is above `done` are dropped. done = 0: a new file.
+  // Rows whose first column is above `done` are dropped. done = 0: a new file.
   Log(const std::string& path, std::vector<std::string> columns, int64_t done = 0,
       Loc = MOTE_HERE);
   ~Log();

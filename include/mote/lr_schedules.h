@@ -1,5 +1,6 @@
-// Learning-rate schedules: opt.set_lr(rate(step)), step counted from 0. PyTorch's formulas. A
-// schedule has no state: to resume, save the step. Any function of the step will do as well.
+// Learning-rate schedules with PyTorch's formulas: opt.set_lr(rate(step)), with steps counted from
+// 0. A schedule has no state: to resume, save the step. Any other function of the step works as
+// well.
 #pragma once
 #include <mote/types.h>
 
@@ -62,15 +63,15 @@ Schedule linear_lr(double lr, int64_t steps, double start = 1.0 / 3, double end 
                    Loc = MOTE_HERE);
 // Half a cosine from lr to eta_min within `steps` steps, then back up.
 Schedule cosine_annealing_lr(double lr, int64_t steps, double eta_min = 0, Loc = MOTE_HERE);
-// The same cosine again and again: the first one within `steps` steps, each later one `times` as
-// long.
+// Repeats the cosine: the first one takes `steps` steps, each later one `times` as many.
 Schedule cosine_annealing_warm_restarts(double lr, int64_t steps, int64_t times = 1,
                                         double eta_min = 0, Loc = MOTE_HERE);
 // lr * (1 - step / steps)^power, then 0.
 Schedule polynomial_lr(double lr, int64_t steps, double power = 1, Loc = MOTE_HERE);
 // lr * factor(step): lambda_lr(0.1, [=](int64_t step) { return std::min(1.0, step / warm_up); })
 Schedule lambda_lr(double lr, StepFactor factor);
-// Up from max_lr / div_factor, then down to that / final_div_factor, within `steps` steps.
+// Up from max_lr / div_factor to max_lr, then down to the start / final_div_factor, within `steps`
+// steps.
 struct OneCycle {
   double pct_start = 0.3;  // the part of the steps in which the rate grows
   double div_factor = 25, final_div_factor = 1e4;
@@ -83,16 +84,16 @@ Schedule sequential_lr(std::vector<Schedule> parts, const std::vector<int64_t>& 
 // lr times the factors of all parts, each of which was made for lr.
 Schedule chained_lr(double lr, std::vector<Schedule> parts, Loc = MOTE_HERE);
 
-// Lowers the rate when a metric has stopped getting better: opt.set_lr(plateau.step(loss)), once an
-// epoch. It has state, and can be a part of a checkpoint.
+// Lowers the rate when a metric stops improving: opt.set_lr(plateau.step(loss)) once per epoch. It
+// has state, and can be a part of a checkpoint.
 struct PlateauOptions {
   bool larger_is_better = false;
   double factor = 0.1;
-  int64_t patience = 10;          // steps without progress that are let pass
-  double threshold = 1e-4;        // what counts as progress: this part of the best, or
+  int64_t patience = 10;          // steps without progress that are tolerated
+  double threshold = 1e-4;        // an improvement of this share of the best counts, or
   bool absolute = false;          // this much
-  int64_t cooldown = 0;           // steps after a reduction in which none is counted
-  double min_lr = 0, eps = 1e-8;  // a change smaller than eps is not made
+  int64_t cooldown = 0;           // steps after a reduction that are not counted
+  double min_lr = 0, eps = 1e-8;  // changes smaller than eps are not made
 };
 class ReduceLROnPlateau {
  public:

@@ -1,5 +1,6 @@
-// Networks, as modules. Names of tensors follow the checkpoints people have: torchvision's ResNet,
-// Hugging Face's BERT, nanoGPT's GPT, Meta's Llama. On device NULL a model of any size is free.
+// Networks as modules. Their tensors have the names of the usual checkpoints: torchvision's ResNet,
+// Hugging Face's BERT, nanoGPT's GPT, Meta's Llama. On the device NULL, models of any size are
+// free.
 #pragma once
 #include <mote/nn.h>
 
@@ -44,9 +45,9 @@ struct UNetConfig {
   int64_t groups = 8;                                  // of the norms
   Options options = {};
 };
-// (batch, in, height, width) to (batch, out, height, width): down through the levels by pools, up
-// again by transposed convolutions, each level with what it was on the way down. Sizes must divide
-// by 2 for each level but the first.
+// (batch, in, height, width) to (batch, out, height, width): down through the levels by pooling,
+// and up again by transposed convolutions, with a skip connection at each level. Height and width
+// must be divisible by 2 once for each level but the first.
 struct UNet {
   struct Block {
     nn::Conv2d conv1, conv2;
@@ -101,7 +102,7 @@ struct BertLayer {
   MOTE_FIELDS(attention, intermediate, output)
   Tensor operator()(const Tensor& x, const Tensor& mask, Loc = MOTE_HERE) const;
 };
-// Pre-training: masked words and next sentence.
+// With the heads for pre-training: masked words and next sentence.
 struct Bert {
   struct Embeddings {
     nn::Embedding word_embeddings, position_embeddings, token_type_embeddings;
@@ -197,9 +198,9 @@ struct Gpt {
   Tensor operator()(const Tensor& tokens, Loc = MOTE_HERE) const;
 };
 
-// GPT-2 from a file of its weights, as Hugging Face and nanoGPT write them (.safetensors, .pt): with
-// the prefix "transformer." or without, and with the linear weights of blocks either way round. The
-// file says all but how many heads there are; 0: as many as leave 64 features to each.
+// GPT-2 with the weights of a file as Hugging Face or nanoGPT write it (.safetensors, .pt): with or
+// without the prefix "transformer.", and with linear weights stored either way round. Sizes are
+// taken from the file, except the number of heads; 0: 64 features per head.
 Gpt load_gpt2(const std::string& path, int64_t heads = 0, double dropout = 0, const Options& = {},
               Loc = MOTE_HERE);
 
@@ -212,12 +213,12 @@ struct LlamaConfig {  // Llama 3 8B
 LlamaConfig llama3_8b();
 LlamaConfig llama3_405b();
 
-// cos and sin of every position's angles, (context, features of a head / 2).
+// cos and sin of the angles at every position, (context, features of a head / 2).
 struct RotaryTable {
   Tensor cos, sin;
   RotaryTable() = default;
   RotaryTable(int64_t context, int64_t head_features, double theta, const Options&);
-  // x: (batch, length, heads, features), whose first row stands at `position`.
+  // x: (batch, length, heads, features), whose first row is at `position`.
   Tensor rotate(const Tensor& x, const Size& position) const;
 };
 
@@ -261,21 +262,22 @@ struct Llama {
 
   // (batch, length) to (batch, length, vocabulary), from position 0, for training.
   Tensor operator()(const Tensor& tokens, Loc = MOTE_HERE) const;
-  // The logits of the last token, (batch, vocabulary); tokens go into the cache at `position`,
-  // which may be a bound variable: one schedule serves all positions. Realize the cache as well.
+  // The logits of the last token, (batch, vocabulary). The tokens are written to the cache at
+  // `position`, which may be a bound variable: then one schedule serves all positions. Realize the
+  // cache as well.
   Tensor decode(const Tensor& tokens, std::vector<KvCache>& cache, const Size& position,
                 Loc = MOTE_HERE) const;
   std::vector<KvCache> make_cache(int64_t batch) const;
 };
-// A model of llama2.c (its first file format) with its weights.
+// Loads a model of llama2.c (in its first file format).
 Llama load_llama2c(const std::string& path, const Options& = {}, Loc = MOTE_HERE);
 
-// Chooses the next token by its logits: the likeliest, or by chance among the likeliest. What it
-// draws depends on the seed and on how many were drawn before.
+// Chooses the next token from logits: the most likely one, or a random one among the most likely.
+// The choice depends on the seed and on the number of tokens drawn before.
 struct SamplerOptions {
-  double temperature = 1;  // 0: the likeliest
-  int64_t top_k = 0;       // among so many; 0: all
-  double top_p = 1;        // among the likeliest that together have this probability
+  double temperature = 1;  // 0: always the most likely token
+  int64_t top_k = 0;       // among this many tokens; 0: all
+  double top_p = 1;        // among the most likely with this total probability
   uint64_t seed = 0;
 };
 class Sampler {
@@ -288,19 +290,20 @@ class Sampler {
   uint64_t drawn_ = 0;
 };
 
-// The tokens and `count` more. A text longer than the context is seen from its end on.
+// The tokens followed by `count` new ones. Of a text longer than the context, the model sees the
+// end.
 std::vector<int32_t> generate(const Gpt&, std::vector<int32_t> tokens, int64_t count, Sampler&,
                               Loc = MOTE_HERE);
 
-// Feeds a model token by token; keys and values of those before are kept in a cache of its own.
+// Feeds a model token by token, with a cache of the keys and values of earlier tokens.
 class Generator {
  public:
   explicit Generator(const Llama&, Loc = MOTE_HERE);
   Generator(const Generator&) = delete;
   ~Generator();
-  // The logits of what follows the tokens fed so far, this one being the last.
+  // Feeds one more token and returns the logits of the one that follows.
   std::vector<float> next(int32_t token, Loc = MOTE_HERE);
-  int64_t position() const;  // how many were fed
+  int64_t position() const;  // the number of tokens fed
   void restart();            // with a new text
 
  private:

@@ -1,5 +1,5 @@
-// Recurrent networks, transformer layers, bags of embeddings, weights in other forms, and tensor
-// methods as modules. Names of tensors, options and defaults are PyTorch's; docs/modules.md.
+// Recurrent networks, transformer layers, embedding bags, weight and spectral norm, and tensor
+// methods as modules. Names of tensors, options and defaults are PyTorch's. See docs/modules.md.
 #pragma once
 #include <mote/nn.h>
 
@@ -98,7 +98,7 @@ struct PReLU {
   Tensor operator()(const Tensor& x, Loc w = MOTE_HERE) const { return x.prelu(weight, w); }
 };
 
-// Pairs of amounts from the last axis on; one number stands for all sides of the last `rank` axes.
+// Pairs of amounts, beginning with the last axis; one number applies to all sides of `rank` axes.
 Tensor padded(const Tensor& x, const Ints& padding, int rank, const char* mode, double value, Loc);
 #define MOTE_PAD(Name, mode)                                               \
   template <int Rank>                                                      \
@@ -139,11 +139,11 @@ struct RecurrentOptions {
   const char* nonlinearity = "tanh";  // of RNN; or "relu"
 };
 
-// The tensors of all layers and directions, "weight_ih_l0", "weight_hh_l0_reverse" and so on. x:
-// (length, batch, features), (batch, length, features) if batch_first, or (length, features).
-// States: (layers * directions, batch, features), forward and backward of each layer. lengths, i64
-// (batch), are those of sequences that were padded at their ends: as packed sequences in PyTorch.
-// Beyond a sequence's end the output is 0 and its state stays; backwards it begins there.
+// The tensors of all layers and directions, named "weight_ih_l0", "weight_hh_l0_reverse" and so on.
+// x: (length, batch, features), (batch, length, features) if batch_first, or (length, features).
+// States: (layers * directions, batch, features), forward and backward for each layer. lengths, i64
+// (batch), replaces PyTorch's packed sequences: beyond the end of a sequence the output is 0 and
+// the state no longer changes, and the backward direction begins at the last element.
 class Recurrent {
  public:
   struct Weights {
@@ -235,7 +235,7 @@ struct TransformerOptions {
   double layer_norm_eps = 1e-5;
   bool batch_first = false, norm_first = false, bias = true;
 };
-// Masks as MultiheadCall has them.
+// Masks with the meaning that MultiheadCall gives them.
 struct TransformerMasks {
   Tensor mask = {}, key_padding_mask = {};
   bool is_causal = false;
@@ -271,7 +271,7 @@ struct TransformerDecoderLayer {
   bool norm_first = false;
 };
 
-// Layers with weights of their own, and a norm at the end where one is given.
+// Each layer has weights of its own. final_norm adds a norm at the end.
 struct TransformerEncoder {
   std::vector<TransformerEncoderLayer> layers;
   LayerNorm norm;
@@ -300,7 +300,7 @@ struct TransformerDecoder {
 
 struct EmbeddingBagOptions {
   const char* mode = "mean";  // or "sum", "max"
-  int64_t padding_idx = -1;   // rows that do not count
+  int64_t padding_idx = -1;   // this row does not count
   bool include_last_offset = false;
 };
 struct EmbeddingBag {
@@ -310,8 +310,8 @@ struct EmbeddingBag {
   EmbeddingBag() = default;
   EmbeddingBag(int64_t rows, int64_t features, const EmbeddingBagOptions& = {}, const Options& = {},
                Loc = MOTE_HERE);
-  // indices: (bags, length), or (all) with the positions at which bags begin.
-  // per_sample_weights, in the indices' shape, with mode "sum".
+  // indices: (bags, length), or a vector with the offsets at which bags begin.
+  // per_sample_weights have the shape of the indices and need mode "sum".
   Tensor operator()(const Tensor& indices, const Tensor& offsets = {},
                     const Tensor& per_sample_weights = {}, Loc = MOTE_HERE) const;
 };
@@ -345,8 +345,8 @@ struct WeightNorm {
   }
 };
 
-// weight / its largest singular value, which is found by power iteration: one more round in each
-// call while training, which writes weight_u and weight_v: realize them too.
+// weight / its largest singular value, which is found by power iteration. Each call in training
+// makes one more iteration and writes weight_u and weight_v: realize them too.
 struct SpectralState {
   Tensor weight_orig, weight_u, weight_v;
 };

@@ -1,21 +1,21 @@
 // Layers. A module is a plain struct: public tensors, a MOTE_FIELDS line that names them as PyTorch
-// does, and operator(). Parameters are marked leaves, drawn lazily as PyTorch's defaults draw them;
-// on a device that holds no data they are left unset and nothing runs. A default-constructed module
-// has no parameters. Copies of a module share its tensors.
-// Training or not is the member `training` of the modules it matters to; train(model) and
-// eval(model) set it in all of them. It is a Switch, so that a captured function (jit.h) notices
-// when it has changed. In a module of your own a plain bool works too, but then only train() and
-// eval() are noticed.
+// does, and operator(). Parameters are leaves that require gradients, initialised lazily by
+// PyTorch's defaults; on a device that holds no data they are not initialised and nothing runs. A
+// default-constructed module has no parameters. Copies of a module share its tensors.
+// Modules that behave differently in training have a member `training`; train(model) and
+// eval(model) set it everywhere. It is a Switch, so a captured function (jit.h) notices when it
+// changes. In your own modules a plain bool works too, but then only train() and eval() are
+// noticed.
 #pragma once
 #include <mote/fields.h>
 
 namespace mote {
 
-// The marked leaves in a value, each once, and their names.
+// The parameters in a value, each once, with their names.
 bool is_parameter(const Tensor& t);
 std::vector<NamedTensor> keep_parameters(std::vector<NamedTensor> all);
 
-// Where the structs and tensors of a module lie.
+// The addresses of the structs and tensors of a module.
 struct FieldPlaces {
   struct Part {
     std::string path;
@@ -29,7 +29,7 @@ struct FieldPlaces {
 // An error if a struct holds a parameter that its MOTE_FIELDS line does not name: it would never
 // be trained, saved or moved.
 void check_fields_named(const FieldPlaces& places, Loc where);
-// Whether that was done for a type; done: it was now.
+// Whether a type has been checked; `done` notes that it has been.
 bool fields_were_checked(const char* type, bool done = false);
 template <class T>
 const char* type_name() {
@@ -47,7 +47,7 @@ FieldPlaces field_places(Module& m) {
   return places;
 }
 
-// The first call for a type that has parameters looks for members missing from MOTE_FIELDS.
+// The first call for a type also checks that MOTE_FIELDS names all members that hold parameters.
 template <class Module>
 std::vector<NamedTensor> named_parameters(Module& m, Loc where = MOTE_HERE) {
   std::vector<NamedTensor> out = keep_parameters(named_tensors(m));
@@ -64,12 +64,12 @@ std::vector<Tensor> parameters(Module& m, Loc where = MOTE_HERE) {
   return out;
 }
 
-// Parameters and buffers by PyTorch's names. Loading assigns, so shapes must agree. One error says
-// all that does not fit, and nothing is loaded then; not strict, what fits is loaded and the rest
-// reported. The values are in memory afterwards: the next step runs the kernels of a run that was
-// never interrupted, and gives the same bits.
+// Parameters and buffers under PyTorch's names. Loading assigns values, so shapes must agree. If
+// anything does not fit, one error lists all of it and nothing is loaded; with strict = false, what
+// fits is loaded and the rest is reported. Afterwards the values are in memory, so the next step
+// runs the kernels of a run that was never interrupted, and gives the same bits.
 struct LoadReport {
-  std::vector<std::string> missing;     // names that the module has and nothing is given for
+  std::vector<std::string> missing;     // names in the module for which nothing is given
   std::vector<std::string> unexpected;  // given names that the module does not have
   std::vector<std::string> misshapen;   // given in another shape
 };
@@ -84,13 +84,13 @@ LoadReport load_state_dict(Module& m, const std::vector<NamedTensor>& from, bool
                            Loc where = MOTE_HERE) {
   return load_tensors(named_tensors(m), from, strict, where);
 }
-// The tensors whose names begin with `prefix`, without it; all, with it.
+// The tensors whose names begin with `prefix`, with it removed; all tensors, with it added.
 std::vector<NamedTensor> without_prefix(const std::vector<NamedTensor>& all,
                                         const std::string& prefix);
 std::vector<NamedTensor> with_prefix(std::vector<NamedTensor> all, const std::string& prefix);
 
-// Casts the floating-point tensors of a module; moves all its tensors. Every handle on them sees
-// it. Make optimizers afterwards: their state stays as it is.
+// Casts the floating-point tensors of a module, or moves all its tensors, in place: every handle on
+// them follows. Make optimizers afterwards, because their state is not changed.
 void move_tensors(std::vector<Tensor> all, DType dtype, const std::string& device, Loc where);
 template <class Module>
 Module& to(Module& m, DType dtype, Loc where = MOTE_HERE) {
@@ -105,8 +105,8 @@ Module& to(Module& m, const std::string& device, Loc where = MOTE_HERE) {
 
 struct SwitchCell;  // tensor/handles.h
 
-// A bool that remembers who has looked at it. A copy is a switch of its own; a switch that is
-// moved, as in a vector that grows, stays the same one.
+// A bool whose reads are recorded by captured functions. A copy is a switch of its own; a moved
+// switch, as in a vector that grows, stays the same one.
 class Switch {
  public:
   Switch(bool on = false);
@@ -141,7 +141,7 @@ void eval(Module& m) {
 
 namespace nn {
 
-// Marks x; undefined stays undefined.
+// Marks x as a parameter; an undefined tensor stays undefined.
 Tensor parameter(const Tensor& x);
 
 struct Linear {
@@ -183,8 +183,8 @@ using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
 
-// Of any rank. While training, a call also writes the running statistics: realize them too. Without
-// them the batch is always normalised by its own.
+// For any number of spatial axes. In training a call also writes the running statistics: realize
+// them too. Without running statistics the batch's own are always used.
 struct BatchNorm {
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
   double eps = 1e-5, momentum = 0.1;
@@ -255,7 +255,7 @@ struct Dropout {
   Tensor operator()(const Tensor& x, Loc = MOTE_HERE) const;
 };
 
-// One step: (x, state) to the next state. An undefined state is zeros.
+// One time step: (x, state) to the next state. An undefined state counts as zeros.
 struct LSTMCell {
   struct State {
     Tensor h, c;
@@ -277,15 +277,16 @@ struct GRUCell {
   Tensor operator()(const Tensor& x, const Tensor& before = {}, Loc = MOTE_HERE) const;
 };
 
-// (batch, length, features) in and out, or (length, features); made with MultiheadOptions that say
-// no batch_first, (length, batch, features).
+// (batch, length, features) in and out, or (length, features). With MultiheadOptions whose
+// batch_first is false: (length, batch, features).
 struct MultiheadOptions {
   double dropout = 0;
   bool bias = true, add_bias_kv = false, add_zero_attn = false;
   int64_t kdim = 0, vdim = 0;  // features of keys and values; 0: as many as of the query
   bool batch_first = false;
 };
-// Of attend(). As in PyTorch, bool masks are true where nothing is looked at; floats are added.
+// For attend(). As in PyTorch, bool masks are true where attention is not allowed; floats are
+// added.
 struct MultiheadCall {
   Tensor attn_mask = {};         // (query, key), or (batch * heads, query, key)
   Tensor key_padding_mask = {};  // (batch, key)
@@ -317,7 +318,7 @@ struct MultiheadAttention {
                          const MultiheadCall& = {}, Loc = MOTE_HERE) const;
 };
 
-// Members one after the other. std::tuple would cost this header half of what it costs.
+// A tuple. std::tuple would add half as much again to the cost of this header.
 template <class...>
 struct Row {
   template <class Self, class F>
@@ -336,7 +337,7 @@ struct Row<First, Rest...> {
   }
 };
 
-// One module after the other, as "0", "1" ...: also lambdas and functions of a tensor.
+// Modules in sequence, named "0", "1" and so on; lambdas and functions of a tensor work too.
 template <class... Modules>
 struct Sequential {
   Row<Modules...> modules;

@@ -1,15 +1,15 @@
-// Results that carry no history.
+// Computing without gradients.
 //
 //   {
 //     auto scope = no_grad();
 //     Tensor shown = net(images);  // backward() through it is an error
 //   }
 //
-// Inside the scope nothing depends on marked leaves: views and other results are as if detach() had
-// been called on them. Leaves stay marked, requires_grad_() works, and backward() of a loss that
-// was made outside does, too. A scope belongs to its thread; an inner one replaces the outer one
-// while it lives, so that enable_grad() inside switches histories on again. A jit that is called in
-// another scope calls its function again.
+// Inside the scope all results, views included, are as if detach() had been called on them. Leaves
+// stay marked, requires_grad_() works, and so does backward() of a loss that was computed outside.
+// A scope belongs to its thread. An inner scope replaces the outer one while it lives, so
+// enable_grad() inside switches gradients on again. A jit that is called in another scope than that
+// of its capture calls its function again.
 #pragma once
 
 namespace mote {
@@ -25,7 +25,7 @@ class NoGradScope {
   bool before_;
 };
 
-// Scopes that end with the variable they are given to.
+// The scope ends with the variable that holds it.
 [[nodiscard]] inline NoGradScope no_grad() { return NoGradScope(true); }
 [[nodiscard]] inline NoGradScope enable_grad() { return NoGradScope(false); }
 bool is_grad_enabled();

@@ -1,5 +1,5 @@
-// Optimizers. step() reads the parameters' gradients and writes parameters and state, lazily: it
-// returns what it wrote, to be realized together with the loss.
+// Optimizers. step() reads the parameters' gradients and writes parameters and state, lazily. It
+// returns the tensors it wrote; realize them together with the loss.
 //
 //   opt.zero_grad();
 //   loss.backward();
@@ -7,29 +7,28 @@
 //   written.push_back(loss);
 //   realize(written);
 //
-// Parameters and state are put in memory when the optimizer is made, and whatever changes between
-// steps (learning rate, step count, state) is memory and never a constant of the graph, so that
-// every step after the first is found in the schedule cache.
-// A parameter without a gradient is left alone. The arithmetic follows PyTorch; LAMB and LARS,
-// which it lacks, follow their papers (arXiv:1904.00962, arXiv:1708.03888).
+// Parameters and state are put in memory when the optimizer is made. Whatever changes between steps
+// (learning rate, step count, state) is memory, never a constant of the graph, so every step after
+// the first finds its schedule in the cache.
+// A parameter without a gradient is not changed. The arithmetic is PyTorch's; LAMB and LARS follow
+// their papers (arXiv:1904.00962, arXiv:1708.03888).
 //
-// Several micro-steps: after each backward() realize(opt.gradients()), which adds in place; then
-// step() and zero_grad(). In a jit use zero_grad(false), for the gradients are its state.
+// Gradient accumulation: after each backward() call realize(opt.gradients()), which adds in place;
+// then step() and zero_grad(). In a jit use zero_grad(false), because the gradients are its state.
 //
 // Two settings of most optimizers:
-//   master_weights  Parameters of 16-bit floats are updated in f32: their state is f32 and holds an
-//                   f32 copy, from which the parameter is rounded. Wider parameters need none. A
-//                   parameter that is assigned to between steps is taken as it is then. See
-//                   LossScaler for f16, and docs/mixed_precision.md.
-//   flat            Parameters, gradients and state are one tensor each, and a step is one kernel
-//                   over them, whatever the number of parameters; what is in memory is as large as
-//                   without. (One exception: gradients that are not clipped, and dropped before the
-//                   step is realized together with its backward(), are otherwise used up one by
-//                   one; one kernel for all needs them all.) The parameters become views of
-//                   params[0], the one leaf left: gradients are there, and are zero for parameters
-//                   that the loss does not use, which decay and follow their momentum all the same.
-//                   All are on one device; of several dtypes each has a leaf and a kernel. For
-//                   optimizers that treat every element alike.
+//   master_weights  16-bit parameters are updated in f32: the state is f32 and includes an f32 copy
+//                   of each of them, which is rounded to give the parameter. A parameter that you
+//                   assign to between steps keeps the value that you gave it. f16 needs a
+//                   LossScaler. See docs/mixed_precision.md.
+//   flat            Parameters, gradients and state are one tensor each, and a step is a single
+//                   kernel, whatever the number of parameters. The parameters become views of
+//                   params[0], which is the only leaf and holds the gradients. Parameters that the
+//                   loss does not use have gradient 0, so they decay and follow their momentum.
+//                   All must be on one device; each dtype has a leaf and a kernel of its own. For
+//                   optimizers that treat every element alike. It takes no more memory, unless
+//                   gradients would be used up one by one: those that are neither clipped nor kept,
+//                   in a step that is realized together with its backward().
 // RMSprop, Adagrad and others, groups of parameters and averages of weights: mote/optimizers.h.
 #pragma once
 #include <mote/fields.h>
@@ -42,7 +41,7 @@ struct Keeping {
   bool maximize = false;  // go up the gradients
 };
 
-// Lists of tensors, one for each parameter, by name and in the order they were added.
+// Lists of tensors, with one tensor per parameter, by name and in the order they were added.
 class State {
  public:
   std::vector<Tensor>& operator[](std::string_view name);  // added where it is missing
@@ -68,33 +67,33 @@ class Optimizer {
   Optimizer(std::vector<Tensor> parameters, double learning_rate, const Keeping&, Loc where);
   virtual ~Optimizer() = default;
   std::vector<Tensor> step(Loc = MOTE_HERE);
-  // As step(), but nothing changes where `applies`, one bool, is false.
+  // Like step(), but changes nothing if `applies`, a single bool, is false.
   std::vector<Tensor> step_if(const Tensor& applies, Loc = MOTE_HERE);
-  void zero_grad(bool set_to_none = true);          // or to zeros, in place
-  void set_lr(double value, Loc = MOTE_HERE);  // written at once
+  void zero_grad(bool set_to_none = true);          // false: sets them to zero in place
+  void set_lr(double value, Loc = MOTE_HERE);  // takes effect at once
 
-  // What backward has added so far, to be realized between micro-steps.
+  // The gradients so far. Realize them after each backward() to accumulate in place.
   std::vector<Tensor> gradients(Loc = MOTE_HERE);
-  // After the last backward and before step(), which then uses the changed gradients; those that
-  // grad() gives stay as they are. A norm is f32, or f64 where a gradient is.
+  // Call these after the last backward() and before step(), which then uses the changed gradients;
+  // grad() still returns the original ones. A norm is f32, or f64 if any gradient is.
   void scale_gradients(const Tensor& factor, Loc = MOTE_HERE);
   Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = MOTE_HERE);  // the norm
   void clip_grad_value(double limit, Loc = MOTE_HERE);
   Tensor gradients_are_finite(Loc = MOTE_HERE);  // one bool
-  // Divides the gradients by the scale, once until step() or zero_grad(). Whether all are finite.
+  // Divides the gradients by the scale, once per step. Returns whether all are finite.
   Tensor unscale_gradients(const Tensor& scale, Loc = MOTE_HERE);
 
   std::vector<Tensor> params;
   Tensor lr;     // one f32
-  Tensor steps;  // one f32: steps made; where it is needed
+  Tensor steps;  // one f32: the number of steps, if needed
   State state;
   MOTE_FIELDS(lr, steps, state)
 
  protected:
-  // State like each parameter, full of one number at first.
+  // Adds state with the shape of each parameter, filled with a number.
   void add_state(const std::string& name, double start = 0);
   void count_steps();
-  // What the step needs once for all parameters.
+  // Prepares what a step needs once for all parameters.
   virtual void begin_step() {}
   // The next value of parameter i from its value p and gradient g; writes its state.
   virtual Tensor update(size_t i, const Tensor& p, const Tensor& g) = 0;
@@ -136,7 +135,7 @@ struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool flat = false, master_weights = false, amsgrad = false, maximize = false;
 };
-// The moments and their bias corrections, and Adam's use of them.
+// Also the base of optimizers that use its moments and bias corrections.
 class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& = {}, Loc = MOTE_HERE);
@@ -144,7 +143,7 @@ class Adam : public Optimizer {
  protected:
   void begin_step() override;
   Tensor update(size_t i, const Tensor& p, const Tensor& g) override;
-  // The mean by the root of the mean square, both corrected; writes the moments.
+  // The corrected mean divided by the root of the corrected mean square; updates the moments.
   Tensor direction(size_t i, const Tensor& g);
   AdamOptions options_;
 
@@ -156,7 +155,7 @@ struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
   bool flat = false, master_weights = false, amsgrad = false, maximize = false;
 };
-// The weight decay shrinks the parameter instead of adding to the gradient.
+// Weight decay shrinks the parameter instead of adding to the gradient.
 class AdamW : public Adam {
  public:
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& = {}, Loc = MOTE_HERE);
@@ -201,7 +200,7 @@ struct MuonOptions {
   double eps = 1e-7;
   bool master_weights = false;
 };
-// Of matrices only.
+// For matrices only.
 class Muon : public Optimizer {
  public:
   explicit Muon(std::vector<Tensor> parameters, const MuonOptions& = {}, Loc = MOTE_HERE);
@@ -213,11 +212,10 @@ class Muon : public Optimizer {
   MuonOptions options_;
 };
 
-// Keeps the gradients of f16 within its range: scaler.scale(loss).backward(); scaler.step(opt).
-// The scale grows after so many steps without overflow and shrinks after one with, which changes
-// nothing else; the rule is that of PyTorch's GradScaler. All of it happens in the graph.
-// Several optimizers of one loss make their step in one call, all of them or none: step({&a, &b}).
-// The scale is another afterwards.
+// PyTorch's GradScaler, which keeps gradients within the range of f16:
+// scaler.scale(loss).backward(); scaler.step(opt). The scale grows after growth_interval steps
+// without overflow. A step with overflow changes nothing but the scale, which shrinks. The decision
+// is part of the graph. Several optimizers of one loss step together, all or none: step({&a, &b}).
 struct LossScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int growth_interval = 2000;
@@ -227,7 +225,7 @@ class LossScaler {
   explicit LossScaler(const LossScalerOptions& = {}, const std::string& device = "",
                       Loc = MOTE_HERE);
   Tensor scale(const Tensor& loss, Loc = MOTE_HERE) const;
-  void unscale(Optimizer&, Loc = MOTE_HERE);  // before clipping; otherwise step() does it
+  void unscale(Optimizer&, Loc = MOTE_HERE);  // needed before clipping; otherwise step() does it
   std::vector<Tensor> step(Optimizer&, Loc = MOTE_HERE);
   std::vector<Tensor> step(const std::vector<Optimizer*>&, Loc = MOTE_HERE);
 

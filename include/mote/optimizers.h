@@ -1,5 +1,5 @@
-// More of PyTorch's optimizers, optimizers as groups of parameters, and averages of weights.
-// mote/optim.h says what all optimizers have in common.
+// PyTorch's other optimizers, parameter groups, and averages of weights. mote/optim.h describes
+// what all optimizers have in common.
 #pragma once
 #include <mote/optim.h>
 
@@ -111,7 +111,7 @@ struct ASGDOptions {
   double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
   bool flat = false, master_weights = false, maximize = false;
 };
-// state["ax"] has the average.
+// state["ax"] is the average.
 class ASGD : public Optimizer {
  public:
   explicit ASGD(std::vector<Tensor> parameters, const ASGDOptions& = {}, Loc = MOTE_HERE);
@@ -141,13 +141,12 @@ class Rprop : public Optimizer {
   RpropOptions options_;
 };
 
-// The norm of the gradients of all these optimizers' parameters, which are scaled so that it is at
-// most max_norm. After the last backward and before step().
+// Scales the gradients of all these optimizers so that their total norm is at most max_norm, and
+// returns the norm. Call it after the last backward() and before step().
 Tensor clip_grad_norm(const std::vector<Optimizer*>& all, double max_norm, double norm_type = 2,
                       Loc = MOTE_HERE);
 
-// Groups of parameters with settings of their own: one optimizer each, stepped as one. PyTorch's
-// list of dicts.
+// Parameter groups: several optimizers with settings of their own, stepped as one.
 //
 //   optim::Groups opt;
 //   opt.add("matrices", optim::AdamW(matrices, {.lr = 1e-3, .weight_decay = 0.1}));
@@ -172,7 +171,7 @@ class Groups {
   void scale_gradients(const Tensor& factor, Loc = MOTE_HERE);
   Tensor clip_grad_norm(double max_norm, double norm_type = 2, Loc = MOTE_HERE);
   void clip_grad_value(double limit, Loc = MOTE_HERE);
-  // The first group's rate; the others keep their ratio to it.
+  // Sets the first group's rate; the others keep their ratio to it.
   void set_lr(double value, Loc = MOTE_HERE);
 
   std::vector<Optimizer*> optimizers() const;  // of the groups, for LossScaler::step
@@ -196,9 +195,9 @@ class Groups {
   std::vector<Group> groups_;
 };
 
-// Averages of weights over the steps: exponential ones (EMA), or with decay = 0 the mean of all
-// updates (SWA). update() after each step, realized with it; swap() to use them, and again to
-// train.
+// An average of the weights over training: exponential (EMA), or with decay = 0 the mean of all
+// updates (SWA). Call update() after each step and realize the result with it. swap() exchanges
+// averages and weights: once to evaluate, and again to continue training.
 //
 //   optim::WeightAverage ema(parameters(net), {.decay = 0.999});
 struct AverageOptions {

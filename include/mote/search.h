@@ -4,9 +4,9 @@
 //   search(20);                     // tries other loops, up to 20 seconds for each kernel
 //   train_step(images, labels);     // from here on with the best ones
 //
-// What was found is remembered in the folder of the compile cache, by the kernel and the device's
-// description, and used by every later process without being asked to. BEAM=n in the environment
-// does the same for every kernel when it is first compiled. docs/search.md says how it works.
+// The results are kept in the folder of the compile cache, by kernel and device, and every later
+// process uses them. BEAM=n in the environment searches every kernel when it is first compiled.
+// docs/search.md explains how it works.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,19 +22,19 @@ struct SearchReport {
   double after_ms = 0;    // and as they are now
 };
 
-// Searches the kernels that this process has compiled so far and that have not been searched
-// before, at most `seconds` for each, the largest first. They run on memory of their own: no
-// tensor is touched. A kernel found is compared with plain loops before it is remembered. Run it
-// on an idle machine. Functions captured by jit() before keep their kernels until they are captured
-// again (reset). User error if `seconds` is not a positive number.
+// Searches the kernels that this process has compiled and not searched yet, the largest first, for
+// at most `seconds` each. They run on memory of their own: no tensor is read or written. A result
+// is compared with plain loops before it is kept. Run it on an idle machine. Functions captured
+// earlier keep their kernels until they are captured again (reset). User error unless `seconds` is
+// positive.
 SearchReport search(double seconds);
 
-// All that is remembered for this build of the library as lines of text: a kernel, a device and a
-// printable list of actions. The file is replaced in one step. Device error if it cannot be.
+// Writes all results for this build of the library as lines of text: a kernel, a device and a list
+// of actions. The file is replaced atomically. Device error if it cannot be written.
 int64_t export_searched(const std::string& path);  // how many lines
-// Adds the lines of such a file, those that are remembered already included. Lines of other devices
-// do no harm, nor do lists that a kernel refuses: they are not used. Device error for a file that
-// cannot be read, User error for one that is malformed.
+// Adds the lines of such a file, replacing results for the same kernels. Lines for other devices,
+// and lists that a kernel refuses, are harmless: they are not used. Device error if the file cannot
+// be read, User error if it is malformed.
 int64_t import_searched(const std::string& path);
 
 }  // namespace mote

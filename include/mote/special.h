@@ -1,5 +1,5 @@
-// Special functions that are no members, PyTorch's torch.special. Those that are members (lgamma,
-// digamma, erfinv, i0, xlogy, ...) are functions of mote itself.
+// PyTorch's torch.special, as far as it is not already part of the Tensor interface (lgamma,
+// digamma, erfinv, i0, xlogy, ...).
 #pragma once
 #include <mote/tensor.h>
 

@@ -1,14 +1,14 @@
 // Tensor: a shared handle on a lazy array of numbers.
 //
-// Copies of a handle are the same tensor: after `b = a`, `b.assign(x)` is seen through `a`. Basic
-// indexing and movement give views, as in PyTorch: writing through one writes the tensor under it,
-// and a view taken earlier sees later writes. Everything else gives a new tensor, also where there
-// is nothing to do (x.pow(1), x.pad({0, 0})); only the methods that say so give the tensor itself.
-// Nothing runs until a value is asked for (realize, item, to_vector, printing).
-// Names, defaults and results follow PyTorch. Every call takes the user's place as its last,
-// defaulted argument; errors read "[method] what is wrong (file:line)". A method that is also a
-// free function takes the tensor as its first argument there.
-// One tensor may be used and destroyed by any thread; concurrent use of the same one needs a lock.
+// Copies of a handle are the same tensor: after `b = a`, `b.assign(x)` also changes `a`. Basic
+// indexing and movement return views, as in PyTorch: writing through a view writes its base, and
+// the view sees later writes to the base. Everything else returns a new tensor, even if there is
+// nothing to do (x.pow(1), x.pad({0, 0})); the few methods that may return the tensor itself say
+// so. Nothing runs until a value is needed (realize, item, to_vector, printing).
+// Names, defaults and results follow PyTorch. The last argument of every call is the caller's file
+// and line, by default; errors read "[method] what is wrong (file:line)". Most methods are also
+// free functions whose first argument is the tensor.
+// A tensor may be used and destroyed by any thread; concurrent use of the same handle needs a lock.
 #pragma once
 #include <mote/each_field.h>
 #include <mote/types.h>
@@ -26,7 +26,7 @@ struct CrossEntropyOptions;
 struct Index;
 
 // clang-format off
-// One tensor in, one of the same shape out. Integers become f32 where the result is not whole.
+// Elementwise functions of one tensor. Integers become f32 unless the result is an integer.
 #define MOTE_UNARY(F) \
   F(neg) F(positive) F(abs) F(sign) F(sgn) F(signbit) F(square) F(sqrt) F(rsqrt) F(reciprocal) \
   F(exp) F(exp2) F(expm1) F(log) F(log2) F(log10) F(log1p) \
@@ -37,7 +37,7 @@ struct Index;
   F(sigmoid) F(logsigmoid) F(relu) F(relu6) F(silu) F(swish) F(mish) F(selu) \
   F(hardswish) F(hardsigmoid) F(softsign) F(tanhshrink)
 
-// Two operands, broadcast against each other; dtypes promoted as in PyTorch.
+// Elementwise functions of two operands, which are broadcast; dtypes are promoted as in PyTorch.
 #define MOTE_BINARY(F) \
   F(true_divide) F(floor_divide) F(remainder) F(fmod) F(pow) F(maximum) F(minimum) \
   F(fmax) F(fmin) F(atan2) F(hypot) F(copysign) F(logaddexp) F(logaddexp2) F(xlogy) \
@@ -46,7 +46,7 @@ struct Index;
   F(bitwise_and) F(bitwise_or) F(bitwise_xor) F(bitwise_left_shift) F(bitwise_right_shift) \
   F(gcd) F(lcm)
 
-// PyTorch's second names for some of them.
+// Aliases that PyTorch has too.
 #define MOTE_UNARY_ALIAS(F) \
   F(absolute, abs) F(negative, neg) F(fix, trunc) F(arcsin, asin) F(arccos, acos) \
   F(arctan, atan) F(arcsinh, asinh) F(arccosh, acosh) F(arctanh, atanh)
@@ -66,12 +66,12 @@ class Tensor {
   Tensor& operator=(Tensor&& o) & noexcept;
   void operator=(Operand value) &&;   // a(0, Slice(1, 3)) = x writes through the view
 
-  // What it is.
+  // Properties.
   bool defined() const { return impl_ != nullptr; }
   TensorImpl* impl() const { return impl_; }
   DType dtype(Loc = MOTE_HERE) const;
   std::string device(Loc = MOTE_HERE) const;
-  int64_t dim(Loc = MOTE_HERE) const;                 // how many axes
+  int64_t dim(Loc = MOTE_HERE) const;                 // the number of axes
   int64_t ndim(Loc where = MOTE_HERE) const { return dim(where); }
   std::vector<int64_t> shape(Loc = MOTE_HERE) const;  // an error if a size is symbolic
   Sizes sizes(Loc = MOTE_HERE) const;
@@ -87,8 +87,8 @@ class Tensor {
   bool is_view() const;
   bool requires_grad() const;
 
-  // Running (engine). Each of these but realize waits for the values. Of symbolic sizes whose
-  // variables are bound there are as many values as these say.
+  // Running. All of these but realize wait for the values. A symbolic size counts with the value
+  // that its variable is bound to.
   Tensor& realize(Loc = MOTE_HERE);
   template <class T>
   T item(Loc = MOTE_HERE) const;                      // of a tensor with one element
@@ -98,13 +98,14 @@ class Tensor {
   std::string to_string(Loc = MOTE_HERE) const;       // as NumPy prints
   friend std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
-  // Gradients (grad).
+  // Gradients.
   Tensor& requires_grad_(bool required = true, Loc = MOTE_HERE);  // a view stops being one
   void backward(const Tensor& gradient = {}, Loc = MOTE_HERE) const;
   Tensor grad() const;                                     // undefined until backward
   void zero_grad();
-  // Of targets marked or not; one that this tensor does not depend on is an error, or zeros. A
-  // target is a value: equal expressions are one (docs/semantics.md).
+  // The gradients with respect to the targets, which need not be marked. A target that this tensor
+  // does not depend on is an error, or zeros with allow_unused. A target is a value, so equal
+  // expressions are one target (docs/semantics.md).
   std::vector<Tensor> gradient(const std::vector<Tensor>& targets, const Tensor& gradient = {},
                                bool allow_unused = false, Loc = MOTE_HERE) const;
   Tensor detach(Loc = MOTE_HERE) const;               // shares the values, not the history
@@ -133,15 +134,15 @@ class Tensor {
   Tensor& operator*=(Operand x) { return mul_(x, x.where); }
   Tensor& operator/=(Operand x) { return div_(x, x.where); }
 
-  // dtype and device. But for bitcast and clone: this tensor, where it is that already.
+  // Dtype and device. All but bitcast and clone return this tensor if nothing has to change.
   Tensor to(DType dtype, Loc = MOTE_HERE) const;
   Tensor to(const std::string& device, Loc = MOTE_HERE) const;
   Tensor to(const char* device, Loc where = MOTE_HERE) const {
     return to(std::string(device), where);
   }
   Tensor cast(DType dtype, Loc = MOTE_HERE) const;
-  // The same bits as another dtype, copied. As torch's view(dtype), the last axis becomes longer or
-  // shorter where the sizes of the elements differ; the first bytes are the low ones.
+  // A copy with the same bits in another dtype. As with torch's view(dtype), the last axis becomes
+  // longer or shorter if the element sizes differ; the first bytes are the low ones.
   Tensor bitcast(DType dtype, Loc = MOTE_HERE) const;
   Tensor to_bool(Loc = MOTE_HERE) const;
   Tensor to_int(Loc = MOTE_HERE) const;
@@ -153,7 +154,7 @@ class Tensor {
   Tensor clone(Loc = MOTE_HERE) const;                // a new tensor with the same values
   Tensor contiguous(Loc = MOTE_HERE) const;           // this, or a stored row-major copy
 
-  // Like this one in shape, dtype and device.
+  // New tensors with the shape, dtype and device of this one.
   Tensor zeros_like(DType = DType::none, Loc = MOTE_HERE) const;
   Tensor ones_like(DType = DType::none, Loc = MOTE_HERE) const;
   Tensor full_like(Number, DType = DType::none, Loc = MOTE_HERE) const;
@@ -161,9 +162,9 @@ class Tensor {
   Tensor rand_like(DType = DType::none, Loc = MOTE_HERE) const;
   Tensor randn_like(DType = DType::none, Loc = MOTE_HERE) const;
 
-  // Movement; views but where said.
-  Tensor reshape(const Sizes& shape, Loc = MOTE_HERE) const;  // copies where it must
-  Tensor view(const Sizes& shape, Loc = MOTE_HERE) const;     // an error where it must copy
+  // Movement. These are views unless noted otherwise.
+  Tensor reshape(const Sizes& shape, Loc = MOTE_HERE) const;  // copies if it has to
+  Tensor view(const Sizes& shape, Loc = MOTE_HERE) const;     // an error if it would have to copy
   Tensor view_as(const Tensor& other, Loc = MOTE_HERE) const;
   Tensor permute(const Axes& axes, Loc = MOTE_HERE) const;
   Tensor transpose(int64_t a, int64_t b, Loc = MOTE_HERE) const;
@@ -177,7 +178,7 @@ class Tensor {
   Tensor mT(Loc = MOTE_HERE) const;
   Tensor adjoint(Loc w = MOTE_HERE) const { return mT(w); }
   Tensor reshape_as(const Tensor& other, Loc = MOTE_HERE) const;
-  // Steps through the memory of the tensor that this is or is a view of; offset < 0: as this one.
+  // Strides in the memory of this tensor or its base; offset < 0: that of this tensor.
   Tensor as_strided(const Ints& size, const Ints& stride, int64_t offset = -1,
                     Loc = MOTE_HERE) const;
   Tensor expand(const Sizes& shape, Loc = MOTE_HERE) const;   // -1 keeps a size
@@ -194,7 +195,7 @@ class Tensor {
   Tensor unflatten(int64_t dim, const Sizes& sizes, Loc = MOTE_HERE) const;
   std::vector<Tensor> split(const Ints& size, int64_t dim = 0, Loc = MOTE_HERE) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Loc = MOTE_HERE) const;
-  // Into so many parts that differ by at most one row, or (a list) before each of these rows.
+  // Into that many parts, whose sizes differ by at most one; or, given a list, before these rows.
   std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, Loc = MOTE_HERE) const;
   std::vector<Tensor> tensor_split(const Ints& before, int64_t dim = 0, Loc = MOTE_HERE) const;
   std::vector<Tensor> hsplit(const Ints& how, Loc = MOTE_HERE) const;  // one number: sections
@@ -204,10 +205,10 @@ class Tensor {
   Tensor unfold(int64_t dim, int64_t size, int64_t step, Loc = MOTE_HERE) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                   Loc = MOTE_HERE) const;
-  Tensor flip(const Axes& axes, Loc = MOTE_HERE) const;                 // copies from here on
+  Tensor flip(const Axes& axes, Loc = MOTE_HERE) const;  // flip to rot90 copy
   Tensor fliplr(Loc = MOTE_HERE) const;
   Tensor flipud(Loc = MOTE_HERE) const;
-  // Pairs of amounts from the last axis on; constant, reflect, replicate or circular.
+  // Pairs of amounts, beginning with the last axis. mode: constant, reflect, replicate, circular.
   Tensor pad(const Ints& pad, const char* mode = "constant", Number value = 0.0,
              Loc = MOTE_HERE) const;
   Tensor repeat(const Ints& repeats, Loc = MOTE_HERE) const;
@@ -222,17 +223,18 @@ class Tensor {
   Tensor diag_embed(int64_t offset = 0, Loc = MOTE_HERE) const;
   Tensor diagflat(int64_t offset = 0, Loc = MOTE_HERE) const;
   Tensor sum_to_size(const Sizes& shape, Loc = MOTE_HERE) const;
-  // A copy in which the part that the method of that name shows is src.
+  // A copy in which the part that select (slice, diagonal) would return is replaced by src.
   Tensor select_scatter(const Tensor& src, int64_t dim, int64_t index, Loc = MOTE_HERE) const;
   Tensor slice_scatter(const Tensor& src, int64_t dim = 0, const Slice& slice = {},
                        Loc = MOTE_HERE) const;
   Tensor diagonal_scatter(const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                           Loc = MOTE_HERE) const;
 
-  // Indexing. Numbers, slices, Ellipsis and None give views; tensors of integers (negative ones
-  // count from the end) or of bools copy. Reading by bools and masked_select realize how many are
-  // true. Out of range is an error (docs/semantics.md says when). An expression of variables is
-  // checked with their values; one that is not bound must fit whatever its value is.
+  // Indexing. Numbers, slices, Ellipsis and None return views; tensors of integers (negative ones
+  // count from the end) or of bools copy. Reading with bools, like masked_select, runs the pending
+  // work to count them. An index out of range is an error (docs/semantics.md says when).
+  // Expressions of bound variables are checked with their values; unbound ones must be in range for
+  // every value.
   Tensor index(const std::vector<Index>& indices, Loc = MOTE_HERE) const;
   Tensor operator()(Index a) const;
   Tensor operator()(Index a, Index b) const;
@@ -240,8 +242,8 @@ class Tensor {
   Tensor operator()(Index a, Index b, Index c, Index d) const;
   Tensor operator()(Index a, Index b, Index c, Index d, Index e) const;
   Tensor operator[](Index a) const;
-  // Setting. Out of range is an error here too. Of several writes to one place the last one
-  // counts; with accumulate they add.
+  // Writing at indices. If one place is named several times, the last value wins; with accumulate
+  // the values are added.
   Tensor& set(const std::vector<Index>& indices, Operand value, Loc = MOTE_HERE);
   Tensor& index_put_(const std::vector<Index>& indices, Operand value, bool accumulate = false,
                      Loc = MOTE_HERE);
@@ -264,7 +266,7 @@ class Tensor {
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, Loc = MOTE_HERE);
   Tensor masked_fill(const Tensor& mask, Operand value, Loc = MOTE_HERE) const;
   Tensor masked_select(const Tensor& mask, Loc = MOTE_HERE) const;
-  // The true places take the elements of src in order.
+  // Places where the mask is true take the elements of src in order.
   Tensor masked_scatter(const Tensor& mask, const Tensor& src, Loc = MOTE_HERE) const;
   Tensor put(const Tensor& index, const Tensor& src, bool accumulate = false,
              Loc = MOTE_HERE) const;                  // of the flattened tensor
@@ -273,8 +275,8 @@ class Tensor {
   // reduce: prod, mean, amax, amin
   Tensor index_reduce(int64_t dim, const Tensor& index, const Tensor& src, const char* reduce,
                       bool include_self = true, Loc = MOTE_HERE) const;
-  Tensor nonzero(Loc = MOTE_HERE) const;              // realizes how many are not zero
-  Tensor argwhere(Loc = MOTE_HERE) const;             // the same
+  Tensor nonzero(Loc = MOTE_HERE) const;              // runs pending work to count them
+  Tensor argwhere(Loc = MOTE_HERE) const;             // the same as nonzero
   Tensor where(const Tensor& condition, Operand other, Loc = MOTE_HERE) const;
 
   // Elementwise.
@@ -310,12 +312,12 @@ class Tensor {
   Tensor lerp(const Tensor& end, Operand weight, Loc = MOTE_HERE) const;
   Tensor addcmul(const Tensor& a, const Tensor& b, Number value = 1, Loc = MOTE_HERE) const;
   Tensor addcdiv(const Tensor& a, const Tensor& b, Number value = 1, Loc = MOTE_HERE) const;
-  Tensor nan_to_num(double nan = 0, Loc = MOTE_HERE) const;   // infinities to the largest
+  Tensor nan_to_num(double nan = 0, Loc = MOTE_HERE) const;   // infinities become the largest
   Tensor logit(double eps = -1, Loc = MOTE_HERE) const;
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                  bool equal_nan = false, Loc = MOTE_HERE) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
-                bool equal_nan = false, Loc = MOTE_HERE) const;  // realizes; so does equal
+                bool equal_nan = false, Loc = MOTE_HERE) const;  // runs at once, as does equal
   bool equal(const Tensor& other, Loc = MOTE_HERE) const;
   Tensor polygamma(int64_t n, Loc = MOTE_HERE) const;
   Tensor mvlgamma(int64_t p, Loc = MOTE_HERE) const;
@@ -334,7 +336,7 @@ class Tensor {
   Tensor log_softmax(int64_t dim, DType = DType::none, Loc = MOTE_HERE) const;
   Tensor softmin(int64_t dim, Loc = MOTE_HERE) const;
 
-  // Reductions; no axes means all. Sums and means of 16-bit floats accumulate in f32.
+  // Reductions, over all axes if none are given. Sums and means of 16-bit floats accumulate in f32.
   Tensor sum(const Axes& axes = {}, bool keepdim = false, DType = DType::none,
              Loc = MOTE_HERE) const;
   Tensor nansum(const Axes& axes = {}, bool keepdim = false, Loc = MOTE_HERE) const;
@@ -365,14 +367,14 @@ class Tensor {
               Loc = MOTE_HERE) const;
   Tensor normalize(double p = 2, int64_t dim = 1, double eps = 1e-12, Loc = MOTE_HERE) const;
   Tensor dist(const Tensor& other, double p = 2, Loc = MOTE_HERE) const;
-  // Each part along dim whose p-norm is above maxnorm is scaled down to it.
+  // Slices along dim whose p-norm exceeds maxnorm are scaled down to it.
   Tensor renorm(double p, int64_t dim, double maxnorm, Loc = MOTE_HERE) const;
   Tensor trace(Loc = MOTE_HERE) const;
   Extremes aminmax(const Axes& axes = {}, bool keepdim = false, Loc = MOTE_HERE) const;
-  Tensor cov(double correction = 1, Loc = MOTE_HERE) const;  // of rows of observations
+  Tensor cov(double correction = 1, Loc = MOTE_HERE) const;  // one row per variable
   Tensor corrcoef(Loc = MOTE_HERE) const;
 
-  // Scans and order.
+  // Scans and sorting.
   Tensor cumsum(int64_t dim, DType = DType::none, Loc = MOTE_HERE) const;
   Tensor cumprod(int64_t dim, DType = DType::none, Loc = MOTE_HERE) const;
   ValuesIndices cummax(int64_t dim, Loc = MOTE_HERE) const;
@@ -388,10 +390,10 @@ class Tensor {
   Tensor median(Loc = MOTE_HERE) const;
   ValuesIndices nanmedian(int64_t dim, bool keepdim = false, Loc = MOTE_HERE) const;
   Tensor nanmedian(Loc = MOTE_HERE) const;
-  // The smallest of the most frequent, and where it stands last.
+  // The smallest of the most frequent values, and the last index of it.
   ValuesIndices mode(int64_t dim = -1, bool keepdim = false, Loc = MOTE_HERE) const;
-  // One axis or all; of several q a new first axis. interpolation: linear, lower, higher, nearest
-  // or midpoint.
+  // Over one axis or all of them; several q give a new first axis. interpolation: linear, lower,
+  // higher, nearest, midpoint.
   Tensor quantile(Operand q, const Axes& axes = {}, bool keepdim = false,
                   const char* interpolation = "linear", Loc = MOTE_HERE) const;
   Tensor nanquantile(Operand q, const Axes& axes = {}, bool keepdim = false,
@@ -399,18 +401,18 @@ class Tensor {
   Tensor msort(Loc = MOTE_HERE) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},
               const Tensor& append = {}, Loc = MOTE_HERE) const;
-  // Counts. Bins of equal width from min to max, of the smallest to the largest where these are
-  // equal. bincount realizes the largest number.
+  // Counts. The bins of histc have equal width and go from min to max, or from the smallest to the
+  // largest element if min equals max. bincount runs the pending work to find the largest number.
   Tensor histc(int64_t bins = 100, Number min = 0, Number max = 0, Loc = MOTE_HERE) const;
   Tensor bincount(const Tensor& weights = {}, int64_t minlength = 0, Loc = MOTE_HERE) const;
-  // Distinct elements, or parts along one axis: sorted, or only without repetitions of the one
-  // before. Both realize how many there are; what is not used of the result is not computed.
+  // Distinct elements, or distinct slices along one axis: sorted, or with only adjacent repetitions
+  // removed. Both run the pending work to count them. Unused parts of the result are not computed.
   UniqueValues unique(const Axes& axis = {}, Loc = MOTE_HERE) const;
   UniqueValues unique_consecutive(const Axes& axis = {}, Loc = MOTE_HERE) const;
-  // A class whose weight is not above 0 is drawn only once no others are left. With CHECK=2 that
-  // is an error, and so are weights that are negative or not finite.
+  // A class with weight 0 or less is drawn only if no other classes are left. With CHECK=2 that is
+  // an error, and so is a weight that is negative or not finite.
   Tensor multinomial(int64_t num_samples, bool replacement = false, Loc = MOTE_HERE) const;
-  Tensor bernoulli(Loc = MOTE_HERE) const;            // 1 with the probability given by each
+  Tensor bernoulli(Loc = MOTE_HERE) const;            // elements are probabilities
 
   // Products.
   Tensor matmul(const Tensor& other, Loc = MOTE_HERE) const;
@@ -441,7 +443,7 @@ class Tensor {
   Tensor cosine_similarity(const Tensor& other, int64_t dim = 1, double eps = 1e-8,
                            Loc = MOTE_HERE) const;
 
-  // Windows: (N, C, spatial...) or without N.
+  // Convolution and pooling of (N, C, spatial...), or without N.
   Tensor conv1d(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
                 Loc = MOTE_HERE) const;
   Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
@@ -476,12 +478,12 @@ class Tensor {
   Tensor pixel_shuffle(int64_t upscale_factor, Loc = MOTE_HERE) const;
   Tensor pixel_unshuffle(int64_t downscale_factor, Loc = MOTE_HERE) const;
 
-  // Normalisation, dropout, attention, embedding. An undefined weight or bias is left out.
+  // Normalisation, dropout, attention, embedding. An undefined weight or bias is not applied.
   Tensor layer_norm(const Ints& normalized_shape, const Tensor& weight = {},
                     const Tensor& bias = {}, double eps = 1e-5, Loc = MOTE_HERE) const;
   Tensor rms_norm(const Ints& normalized_shape, const Tensor& weight = {}, double eps = -1,
                   Loc = MOTE_HERE) const;     // eps < 0: the dtype's epsilon
-  // running_mean and running_var are written when training and defined.
+  // When training, running_mean and running_var are updated if they are defined.
   Tensor batch_norm(const Tensor& running_mean, const Tensor& running_var,
                     const Tensor& weight = {}, const Tensor& bias = {},
                     const BatchNormOptions& = {}, Loc = MOTE_HERE) const;
@@ -494,7 +496,7 @@ class Tensor {
                                       const AttentionOptions&, Loc = MOTE_HERE) const;
   Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value,
                                       Loc = MOTE_HERE) const;
-  Tensor one_hot(int64_t num_classes = -1, Loc = MOTE_HERE) const;  // -1: realizes the largest
+  Tensor one_hot(int64_t num_classes = -1, Loc = MOTE_HERE) const;  // -1: realizes
   Tensor embedding(const Tensor& weight, int64_t padding_idx = -1, Loc = MOTE_HERE) const;
 
   // Losses.
@@ -515,7 +517,7 @@ class Tensor {
                         Loc = MOTE_HERE) const;
   Tensor huber_loss(const Tensor& target, double delta = 1, Reduction = Reduction::mean,
                     Loc = MOTE_HERE) const;
-  // Reduction::mean divides by every element; batch_mean by the size of the first axis.
+  // Reduction::mean divides by the number of elements, batch_mean by the size of the first axis.
   Tensor kl_div(const Tensor& target, Reduction = Reduction::mean, bool log_target = false,
                 bool batch_mean = false, Loc = MOTE_HERE) const;
 
@@ -553,12 +555,12 @@ struct Extremes {
 };
 struct UniqueValues {
   Tensor values;
-  Tensor inverse;  // of each element its place among the values
-  Tensor counts;   // of each value
+  Tensor inverse;  // for each element its index in values
+  Tensor counts;   // for each value
   MOTE_FIELDS(values, inverse, counts)
 };
 
-// One entry of an index, and where it was written.
+// One entry of an index, with the file and line it was written at.
 struct Index {
   enum Kind : uint8_t { Number, Range, Dots, NewAxis, Positions } kind;
   Size at;
@@ -577,16 +579,16 @@ struct Index {
 };
 
 struct SearchOptions {
-  bool right = false;      // behind equal ones
+  bool right = false;      // insert after equal values
   bool out_int32 = false;  // positions as i32, not i64
-  Tensor sorter = {};      // positions that sort the sequence
+  Tensor sorter = {};      // indices that sort the sequence
 };
 struct AttentionOptions {
-  Tensor attn_mask = {};        // bool: true takes part; float: added to the scores
+  Tensor attn_mask = {};        // bool: true means attend; float: added to the scores
   double dropout_p = 0;
   bool is_causal = false;
   double scale = 0;             // 0: 1 / sqrt(size of the last axis)
-  bool enable_gqa = false;      // repeat key and value heads to the query's number
+  bool enable_gqa = false;      // repeat key and value heads to match the query's
 };
 struct CrossEntropyOptions {
   Tensor weight = {};           // one per class

@@ -16,8 +16,8 @@ namespace mote {
 struct Node;
 class Tensor;
 
-// Every call takes the user's file and line in a last, defaulted argument. The library's own calls
-// pass no place, which saves a fifth of its code: they show the line of the call that they serve.
+// The last argument of every call is the caller's file and line, by default. The library's own
+// calls leave it empty, which saves a fifth of its code: errors show the line of the user's call.
 using Loc = std::source_location;
 #ifdef MOTE_INTERNAL
 #define MOTE_HERE Loc()
@@ -44,8 +44,8 @@ struct Number {
   bool above_int64() const { return i < 0 && f > 0; }  // i holds the bits of an uint64_t
 };
 
-// Numbers in as many nested lists as a tensor has axes: {1, 2} or {{1, 2}, {3, 4}}. Refers to the
-// lists of the caller's expression; made only as an argument.
+// Nested lists of numbers: {1, 2} or {{1, 2}, {3, 4}}. It refers to temporaries of the caller's
+// expression, so use it only as an argument.
 struct Literal {
   Number number;
   std::initializer_list<Literal> list;
@@ -56,8 +56,8 @@ struct Literal {
   Literal(std::initializer_list<Literal> l) : list(l), is_list(true) {}
 };
 
-// An operand of a + b and the like: a tensor or a number, and where the expression stands.
-// Refers to the caller's tensor; made only as an argument.
+// An operand of a + b and the like: a tensor or a number, with the file and line of the expression.
+// It refers to the caller's tensor, so use it only as an argument.
 struct Operand {
   const Tensor* tensor = nullptr;
   union {
@@ -90,7 +90,7 @@ class Sym {
  private:
   Node* node_ = nullptr;
 };
-// A named integer between lo and hi, both included. Sizes made of it need lo >= 1.
+// A named integer from lo to hi inclusive. Sizes made of it need lo >= 1.
 class Variable : public Sym {
  public:
   Variable(const std::string& name, int64_t lo, int64_t hi, Loc where = MOTE_HERE);
@@ -118,7 +118,7 @@ Size operator*(const Size& a, const Size& b);
 Size operator/(const Size& a, const Size& b);  // rounds down
 Size operator%(const Size& a, const Size& b);
 
-// Constructors of lists are not inline: the code of std::vector would cost every user's compiler.
+// Constructors of lists are not inline, to keep std::vector's code out of every caller.
 
 // A shape: {2, 3}, {n, 4} with n a Sym, a std::vector<int64_t>, or one number.
 class Sizes {
@@ -138,7 +138,7 @@ class Sizes {
   std::vector<Size> list_;
 };
 
-// A list of integers where one number stands for itself everywhere: strides, kernel sizes.
+// Integers, such as strides or kernel sizes; one number stands for all entries.
 struct Ints {
   std::vector<int64_t> list;
   Ints() = default;
@@ -158,17 +158,17 @@ struct Floats {
   bool empty() const { return list.empty(); }
 };
 
-// Axes: one, a list, or (empty) all of them. Negative ones count from the end.
+// Axes: one, several, or (empty) all of them. Negative axes count from the end.
 using Axes = Ints;
 
-// What stands in an index beside numbers and tensors.
+// What an index may contain besides numbers, slices and tensors.
 struct NoneType {};
 struct EllipsisType {};
 inline constexpr NoneType None{};
 inline constexpr EllipsisType Ellipsis{};
 
-// start:stop:step; what is left out (or None) is the whole. Negative numbers count from the end,
-// positions past the end are cut to it; a negative step walks backwards.
+// start:stop:step. An omitted bound (or None) is the end of the axis. Negative numbers count from
+// the end, positions past the end are clamped, and a negative step goes backwards.
 struct Slice {
   struct Bound {
     bool given = false;
@@ -187,7 +187,8 @@ struct Slice {
       : start(std::move(begin)), stop(std::move(end)), step(by) {}
 };
 
-// Where and as what a new tensor is made. Left out: the default device; f32, or what the data is.
+// The dtype and device of a new tensor. Defaults: f32, or the dtype of the data; the default
+// device.
 struct Options {
   DType dtype = DType::none;
   std::string device = {};
@@ -244,12 +245,12 @@ struct AvgPoolOptions {
   int64_t divisor_override = 0;  // 0: the window's size
 };
 struct InterpolateOptions {
-  Ints size = {};            // either this
-  Floats scale_factor = {};  // or that
+  Ints size = {};            // give either size
+  Floats scale_factor = {};  // or scale_factor
   const char* mode =
       "nearest";  // nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area
   bool align_corners = false;
-  // With scale_factor: positions follow the sizes, as if they had been given, and not the factors.
+  // With scale_factor: compute positions from the resulting sizes instead of the factors.
   bool recompute_scale_factor = false;
 };
 struct FoldOptions {
@@ -258,10 +259,10 @@ struct FoldOptions {
 struct UnpoolOptions {
   Ints stride = {};  // the kernel size
   Ints padding = 0;
-  Ints output_size = {};  // spatial; the smallest that the windows fit
+  Ints output_size = {};  // spatial; default: the smallest that fits
 };
 struct BatchNormOptions {
-  bool training = false;  // normalise by the batch and move the running statistics
+  bool training = false;  // normalise by the batch and update running statistics
   double momentum = 0.1, eps = 1e-5;
 };
 

@@ -13,22 +13,26 @@ namespace mote {
 
 namespace {
 
+// clang-format off
 constexpr Option options[] = {
-    {"json",                                                                        "",                                      "print JSON"},
-    {                "check",                                                                           "", "exit with status 1 if a bar is missed"            },
-    {            "row",                                            "NAME",                                                                        "measure one row in this process",             "host|onnx"},
-    {       "tinygrad",                          "CHECKOUT",                                                           "also run tinygrad's MNIST step on its NULL device",             "host"},
-    {        "threads",                                  "N",                                                          "threads for both sides (1; onnx: 1 and 2)",             "cpu|wide|onnx"},
-    {           "only", "TEXT",                                                                                                   "rows whose names contain TEXT, or one of several texts separated by commas",
-     "cpu|cuda|wide|onnx"},
-    {                                                                                                                      "seconds",              "X",                                                                                                        "approximate time for all rows (cpu: 120, wide: 400, onnx: 60)",
-     "cpu|wide|onnx"},
-    {                                                                                                                            "search",                  "X",                                               "first search the loops of each kernel for up to X seconds",             "cpu|wide"},
-    {           "seed",                              "N",                                                               "seed for the sizes of a third of the rows (1)",             "wide"},
-    {          "limit",                             "X",                                                              "stop mote's side of a row after X seconds (30)",             "wide"},
-    {        "results",              "FILE",                                               "keep results in FILE; rows found there are not measured again",             "wide"},
-    { "processor-time",                   "",                                                    "measure processor time: for one thread on a busy machine",             "wide"}
+    {"json",           "",         "print JSON"},
+    {"check",          "",         "exit with status 1 if a bar is missed"},
+    {"row",            "NAME",     "measure one row in this process", "host|onnx"},
+    {"tinygrad",       "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
+    {"threads",        "N",        "threads for both sides (1; onnx: 1 and 2)",
+                                    "cpu|wide|onnx"},
+    {"only",           "TEXT",     "rows whose names contain TEXT, or one of several texts separated by "
+                                   "commas", "cpu|cuda|wide|onnx"},
+    {"seconds",        "X",        "approximate time for all rows (cpu: 120, wide: 400, "
+                                    "onnx: 60)", "cpu|wide|onnx"},
+    {"search",         "X",        "first search the loops of each kernel for up to X seconds",
+                                   "cpu|wide"},
+    {"seed",           "N",        "seed for the sizes of a third of the rows (1)", "wide"},
+    {"limit",          "X",        "stop mote's side of a row after X seconds (30)", "wide"},
+    {"results",        "FILE",     "keep results in FILE; rows found there are not measured again", "wide"},
+    {"processor-time", "",         "measure processor time: for one thread on a busy machine", "wide"},
 };
+// clang-format on
 
 int run_bench(const Words& words) {
   if (words.operand(0) == "host") return bench_host(words);
@@ -81,6 +85,7 @@ constexpr char more[] =
     "      first results with and without a kernel cache, and memory.\n";
 
 const Command bench_command = {
-    "bench", "host|cpu|cuda|wide|onnx", "measure host time and kernels", options, run_bench, more};
+    "bench", "host|cpu|cuda|wide|onnx", "measure host time and kernels, beside other libraries",
+    options, run_bench, more};
 
 }  // namespace mote

@@ -32,7 +32,7 @@ Array::Array(int64_t count) : count_(count) {
   const size_t align = bytes < 2 * kHugePage ? kPage : kHugePage;
   bytes = round_up(bytes, align);
   auto* p = static_cast<float*>(std::aligned_alloc(align, bytes));
-  check(p, "[bench] out of memory: ", bytes, " bytes asked for");
+  check(p, "[bench] out of memory: ", bytes, " bytes requested");
   if (align == kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
   std::fill_n(p, count, 0.0f);  // its pages are there before anything is timed
   memory_.reset(p, std::free);

@@ -66,10 +66,12 @@ int run_docs(const Words& words) {
   return 0;
 }
 
+// clang-format off
 constexpr Option options[] = {
-    {"out",  "FOLDER", "write the site into this folder (mote-docs)"                      },
-    {"from", "FOLDER", "mote's source tree (default: the one this program was built from)"}
+    {"out",  "FOLDER", "write the site into this folder (mote-docs)"},
+    {"from", "FOLDER", "mote's source tree (default: the one this program was built from)"},
 };
+// clang-format on
 
 }  // namespace
 

@@ -116,7 +116,7 @@ void end_at_cut_file(int) {
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(size_t bytes) {
-    constexpr std::string_view before = "out of memory: ", after = " bytes were asked for";
+    constexpr std::string_view before = "out of memory: ", after = " bytes were requested";
     char* at = std::copy(before.begin(), before.end(), text_);
     at = std::to_chars(at, at + 20, bytes).ptr;
     *std::copy(after.begin(), after.end(), at) = 0;

@@ -38,8 +38,8 @@ TEST_CASE("markdown: links") {
   options.link = [](std::string_view target) { return "to-" + std::string(target); };
   options.title = [](std::string_view) { return "The page"; };
   options.code_link = [](std::string_view code) { return code == "f()" ? "api.html#f" : ""; };
-  CHECK(html("[p.md](p.md), [words](p.md), `f()`, `g`", options) ==
-        "<p><a href=\"to-p.md\">The page</a>, <a href=\"to-p.md\">words</a>, "
+  CHECK(html("[p.md](p.md#x), [words](p.md), `f()`, `g`", options) ==
+        "<p><a href=\"to-p.md#x\">The page</a>, <a href=\"to-p.md\">words</a>, "
         "<a href=\"api.html#f\"><code>f()</code></a>, <code>g</code></p>");
 }
 

@@ -211,13 +211,15 @@ int run_onnx(const Words& words) {
   return 0;
 }
 
+// clang-format off
 constexpr Option options[] = {
-    {"input",                     "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"             },
-    {"shape",                     "NAME=SIZE,...",  "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
-    {"bench",                     "N",              "run this often and print the times",                           "", {1, 1e6}},
-    {"device",                   "NAME",                                   "run on this device (CPU)"                                                                                         },
-    {"check", "FOLDER","run its test_data_set_N and compare the outputs"},
+    {"input",  "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"},
+    {"shape",  "NAME=SIZE,...",  "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
+    {"bench",  "N",              "run this many times and print the times", "", {1, 1e6}},
+    {"device", "NAME",           "device to compute on (CPU)"},
+    {"check",  "FOLDER",         "run its test_data_set_N and compare the outputs"},
 };
+// clang-format on
 
 }  // namespace
 
@@ -227,5 +229,5 @@ const Command mote::onnx_command = {
     "show an ONNX model; run, time or check it",
     options,
     run_onnx,
-    "Without options nothing runs. Inputs that are not named are random numbers, or zeros where "
-    "they are whole."};
+    "Without options nothing runs. Inputs that are not given are random numbers, or zeros if they\n"
+    "are integers."};

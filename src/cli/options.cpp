@@ -126,7 +126,7 @@ void Words::check_operands(const Command& command) const {
           did_you_mean(operands_[i], choices, ""));
   }
   check(operands_.size() <= wanted.size(), "[", command.name, "] takes ",
-        command.operands.empty() ? "options only" : command.operands, ", got also '",
+        command.operands.empty() ? "no operands" : command.operands, ", but got '",
         operands_.size() > wanted.size() ? operands_[wanted.size()] : "", "'");
 }
 
@@ -134,7 +134,7 @@ void Words::check_choice(const Command& command) const {
   for (const Option& option : command.options) {
     if (option.of.empty() || !has(option.name)) continue;
     check(std::ranges::count(split(option.of, '|'), operands_[0]) > 0, "[", command.name, "] --",
-          option.name, " is no option of `", command.name, " ", operands_[0], "`");
+          option.name, " is not an option of `", command.name, " ", operands_[0], "`");
   }
 }
 
@@ -157,10 +157,16 @@ std::string help_text(const Command& command) {
   if (!command.options.empty()) out += " [OPTIONS]";
   out += text("\n\n", command.meaning, "\n");
   if (!command.options.empty()) out += "\n";
+  auto left_of = [](const Option& option) {
+    return text("  --", option.name, option.value.empty() ? "" : " ", option.value);
+  };
+  size_t width = 22;
+  for (const Option& option : command.options)
+    width = std::max(width, left_of(option).size() + 1);
   for (const Option& option : command.options) {
-    std::string left = text("  --", option.name, option.value.empty() ? "" : " ", option.value);
-    out += text(left, std::string(left.size() < 22 ? 22 - left.size() : 1, ' '),
-                before_meaning(option), option.meaning, "\n");
+    std::string left = left_of(option);
+    left.resize(width, ' ');
+    out += text(left, before_meaning(option), option.meaning, "\n");
   }
   if (!command.more.empty()) out += text("\n", command.more, "\n");
   return out;

@@ -39,6 +39,7 @@ Metadata checkpoint_of(const std::string& task, const std::string& path) {
 
 models::SamplerOptions sampler_options(const Words& words) {
   return {.temperature = words.number("temperature", 0.8),
+          .top_k = words.integer("top-k", 0),
           .top_p = words.number("top-p", 1),
           .seed = static_cast<uint64_t>(words.integer("seed", 0))};
 }
@@ -178,13 +179,15 @@ constexpr Option options[] = {
     {"data",        "PATH", "pictures to test with (default: those of the training run)",
                             "mnist|cifar"},
     {"prompt",      "TEXT", "text to continue", "gpt|llama2c"},
-    {"steps",       "N",    "maximum number of tokens", "gpt|llama2c", {.least = 1}},
+    {"steps",       "N",    "maximum number of tokens to generate", "gpt|llama2c", {.least = 1}},
     {"temperature", "X",    "0: always the most likely token; 1: sample from the model",
                             "gpt|llama2c"},
-    {"top-p",       "X",    "sample only from the most likely tokens, up to this total probability",
+    {"top-p",       "X",    "sample among the most likely tokens that have this total probability",
                             "gpt|llama2c", {.most = 1, .above = true}},
+    {"top-k",       "N",    "sample among the N most likely tokens (default: all)", "gpt|llama2c",
+                            {.least = 1}},
     {"seed",        "N",    "seed of the samples", "gpt|llama2c"},
-    {"device",      "NAME", "where to compute (`mote devices`)"},
+    {"device",      "NAME", "device to compute on (see `mote devices`)"},
     {"json",        "",     "print JSON"},
 };
 // clang-format on
@@ -197,4 +200,4 @@ const Command mote::run_command = {
     "use a trained model",
     options,
     run_run,
-    "mnist and cifar print the accuracy; gpt and llama2c print text, and their speed on stderr."};
+    "mnist and cifar print the accuracy. gpt and llama2c print text, and the speed to stderr."};

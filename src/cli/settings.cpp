@@ -18,8 +18,8 @@ auto entry(const Metadata& m, std::string_view key) {
 template <class T>
 T parsed(std::string_view name, const std::string& value) {
   T out{};
-  check(read_number(value, out), "[train] the setting ", name, " is no number: '", printable(value),
-        "'");
+  check(read_number(value, out), "[train] the setting ", name, " is not a number: '",
+        printable(value), "'");
   return out;
 }
 
@@ -64,7 +64,7 @@ Metadata settings_in(const Metadata& values) {
 const std::string& find(const Metadata& metadata, std::string_view key, const std::string& file) {
   auto it = entry(metadata, key);
   check(it != metadata.end(), "[checkpoint] ", printable(file), ": the metadata has no '", key,
-        "': this is no checkpoint of mote train");
+        "': this is not a checkpoint of mote train");
   return it->second;
 }
 int64_t find_integer(const Metadata& metadata, std::string_view key, const std::string& file) {

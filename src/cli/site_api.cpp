@@ -92,18 +92,48 @@ std::string declaration_html(const Declaration& d) {
          highlight("cpp", s.substr(at + name.size()));
 }
 
-// Paragraphs; lines that are set in, such as code and lists, stay as they are.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+// Lines that are set in: "* item", "name  what it is", or code.
+std::string set_in_html(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  const bool list = lines[0].starts_with("* ");
+  const size_t gap = lines[0].find("  "), column = lines[0].find_first_not_of(' ', gap);
+  const bool terms = !list && gap != 0 && column != text.npos && !text.starts_with("//") &&
+                     text.find(';') == text.npos;
+  if (!list && !terms) return "<pre><code>" + highlight("cpp", text) + "</code></pre>\n";
+  std::string out = list ? "<ul>\n" : "<dl>\n";
+  const char* end = list ? "</li>\n" : "</dd>\n";
+  for (const std::string_view line : lines) {
+    const bool begins = list ? line.starts_with("* ") : !line.starts_with(' ');
+    if (begins && !out.ends_with(">\n")) out += end;
+    if (begins && list) out += "<li>";
+    if (begins && !list) out += "<dt>" + words_html(line.substr(0, line.find("  "))) + "</dt><dd>";
+    const size_t from = list ? 2 : begins ? std::min(column, line.size()) : 0;
+    const size_t first = line.find_first_not_of(' ', from);
+    if (!begins) out += ' ';
+    if (first != line.npos) out += words_html(line.substr(first));
+  }
+  return out + end + (list ? "</ul>\n" : "</dl>\n");
+}
+
+// Paragraphs, and what is set in.
 std::string comment_html(std::string_view comment) {
   std::string out, paragraph, code;
   auto flush = [&] {
     if (!paragraph.empty()) out += "<p>" + words_html(paragraph) + "</p>\n";
-    if (!code.empty()) out += "<pre><code>" + highlight("cpp", code) + "</code></pre>\n";
+    if (!code.empty()) out += set_in_html(code);
     paragraph.clear(), code.clear();
   };
-  while (!comment.empty()) {
-    const size_t end = std::min(comment.find('\n'), comment.size());
-    const std::string_view line = comment.substr(0, end);
-    comment.remove_prefix(std::min(end + 1, comment.size()));
+  for (const std::string_view line : lines_of(comment)) {
     const bool set_in = line.starts_with("  ");
     if (line.empty() || (set_in ? !paragraph.empty() : !code.empty())) flush();
     if (set_in)

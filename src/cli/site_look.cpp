@@ -82,6 +82,8 @@ article p + .declarations { margin-top: -0.6rem; }
 .declarations > div:target, tr:target, .source span:target { background: var(--mark); }
 .declarations .line { float: right; text-indent: 0; font-size: 0.75rem; color: var(--soft);
   margin-left: 1rem; }
+dt { font-weight: 600; }
+dd { margin: 0 0 0.5rem 1.5rem; }
 .also { color: var(--soft); font-size: 0.9rem; }
 .index td:first-child { white-space: nowrap; }
 .letters a { display: inline-block; padding: 0 0.35rem; }
@@ -105,7 +107,8 @@ article p + .declarations { margin-top: -0.6rem; }
 )";
 
 // The index is a script of its own, because a page that was opened as a file may not fetch one.
-// Every word must begin a word of the entry; names count more than titles, and those more than text.
+// Every word must begin a word of the entry. Names count more than titles, and those more than text;
+// among equals the order of the pages decides.
 const char* const site_script = R"(const box = document.getElementById('search-box');
 const list = document.getElementById('search-results');
 let at = -1;
@@ -116,11 +119,12 @@ function score(entry, asked) {
   const body = ' ' + words(title + ' ' + place + ' ' + text).join(' ');
   let sum = 0;
   for (const w of asked) {
-    const i = body.indexOf(' ' + w), j = name.indexOf(w);
+    const stem = w.length > 5 ? w.slice(0, -1) : w;  // resume finds resuming
+    const i = body.indexOf(' ' + stem), j = name.indexOf(stem);
     if (i < 0 && j < 0) return 0;
     sum += last === w || name === w ? 40 : j === 0 || last.startsWith(w) ? 20 : j > 0 ? 8 : 1;
   }
-  return sum / (1 + title.length / 200) + (text.length ? 0.5 : 0);
+  return sum;
 }
 function show() {
   list.textContent = '';

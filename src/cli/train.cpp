@@ -339,19 +339,19 @@ constexpr Range at_least_one = {.least = 1};
 constexpr Option options[] = {
     {"data",       "PATH", "mnist: folder of the idx files (none: built-in digits); cifar: folder "
                            "of .bin files; gpt: a text file"},
-    {"device",     "NAME", "where to compute (`mote devices`)"},
-    {"steps",      "N",    "how many steps", "", at_least_one},
-    {"epochs",     "X",    "how often to go through the data, instead of --steps"},
-    {"batch",      "N",    "examples of a step", "", at_least_one},
-    {"lr",         "X",    "the highest learning rate of the schedule"},
-    {"seed",       "N",    "of the weights and the order of examples"},
-    {"layers",     "N",    "blocks", "gpt", kGptLayers},
-    {"heads",      "N",    "attention heads of a block", "gpt", kGptWidth},
-    {"width",      "N",    "features", "gpt", kGptWidth},
-    {"context",    "N",    "characters seen at once", "gpt", kGptContext},
-    {"dropout",    "X",    "the part of features left out at random", "gpt", kGptDropout},
-    {"out",        "FILE", "keep the result in this checkpoint (safetensors)"},
-    {"save-every", "N",    "write the checkpoint after every N steps as well", "", at_least_one},
+    {"device",     "NAME", "device to compute on (see `mote devices`)"},
+    {"steps",      "N",    "number of steps", "", at_least_one},
+    {"epochs",     "X",    "number of passes over the data, instead of --steps"},
+    {"batch",      "N",    "examples per step", "", at_least_one},
+    {"lr",         "X",    "highest learning rate of the schedule"},
+    {"seed",       "N",    "seed of the weights and of the order of examples"},
+    {"layers",     "N",    "number of blocks", "gpt", kGptLayers},
+    {"heads",      "N",    "attention heads per block", "gpt", kGptWidth},
+    {"width",      "N",    "number of features", "gpt", kGptWidth},
+    {"context",    "N",    "number of characters seen at once", "gpt", kGptContext},
+    {"dropout",    "X",    "share of features dropped at random", "gpt", kGptDropout},
+    {"out",        "FILE", "save the result as this checkpoint (safetensors)"},
+    {"save-every", "N",    "also save the checkpoint every N steps", "", at_least_one},
     {"resume",     "FILE", "resume from this checkpoint"},
     {"stop-after", "N",    "stop after N steps as Ctrl-C would, with a checkpoint to resume from",
                            "", at_least_one},
@@ -369,8 +369,8 @@ const Command mote::train_command = {
     "train a network",
     options,
     run_train,
-    "Ctrl-C saves a checkpoint, mote-TASK.safetensors without --out, and says how to resume; the\n"
-    "second Ctrl-C ends at once. What was learned is kept in the same way where the result cannot\n"
-    "be shown. No file may be written over another one of the command. A run that is resumed from\n"
-    "a checkpoint has its settings, unless they are given anew, and ends bit for bit where it\n"
-    "would have ended without the stop. Results go to stdout, progress to stderr."};
+    "Ctrl-C saves a checkpoint (--out, or mote-TASK.safetensors) and prints the command that\n"
+    "resumes it; a second Ctrl-C ends the program at once. The training is saved in the same way\n"
+    "if its result cannot be shown. No output may replace an input or another output. A resumed\n"
+    "run takes its settings from the checkpoint unless you give others, and ends with the same\n"
+    "bits as a run that was never stopped. Results go to stdout, progress to stderr."};

@@ -67,8 +67,8 @@ TokenBatch token_batch(std::span<const int32_t> tokens, std::span<const int64_t>
   expect(context > 0, "the context must be positive, got ", context);
   std::vector<int64_t> now, next;
   for (int64_t start : starts) {
-    expect(start >= 0 && start < token_starts(tokens, context), "no stretch of ", context,
-           " tokens and the next begins at ", start, " of ", tokens.size());
+    expect(start >= 0 && start < token_starts(tokens, context), "a stretch of ", context,
+           " tokens and one more does not fit at ", start, " of ", tokens.size());
     auto first = tokens.begin() + start;
     now.insert(now.end(), first, first + context);
     next.insert(next.end(), first + 1, first + context + 1);

@@ -117,7 +117,7 @@ TEST_CASE("data: malformed idx and CIFAR files are refused by name and field") {
     return why;
   };
   CHECK(idx("\0\0\x08\x01\0\0\0\x02xy"s) == "accepted");
-  CHECK(idx("\0\0\x08\x01\0\0\0\x03xy"s).find("want 3 elements, the file has 2") !=
+  CHECK(idx("\0\0\x08\x01\0\0\0\x03xy"s).find("need 3 elements, the file has 2") !=
         std::string::npos);
   CHECK(idx("\0\0\x08\x01\0\0\0\x01xy"s).find("the file has 2") != std::string::npos);
   CHECK(idx("\0\x01\x08\x01"s).find("not an idx file") != std::string::npos);

@@ -56,7 +56,7 @@ Idx parse_idx(const File& file) {
   for (int i = 0; i < axes; ++i)
     out.shape.push_back(__builtin_bswap32(in.u32("a size")));  // big-endian
   uint64_t size = byte_size(file.name, "the array", out.shape, 1);
-  in.check(size == in.left(), "the sizes ", out.shape, " want ", size, " elements, the file has ",
+  in.check(size == in.left(), "the sizes ", out.shape, " need ", size, " elements, the file has ",
            in.left());
   check_memory(file.name, size);
   std::span<const uint8_t> elements = in.take(size, "the elements");

@@ -59,7 +59,7 @@ constexpr TypeRow types[] = {
 DType dtype_from(const DLDataType& d) {
   for (const TypeRow& t : types)
     if (d.code == t.code && d.bits == t.bits && d.lanes == 1) return t.dtype;
-  fail_call("there is no dtype of DLPack's code ", static_cast<int>(d.code), " with ",
+  fail_call("no dtype matches DLPack's code ", static_cast<int>(d.code), " with ",
             static_cast<int>(d.bits), " bits and ", static_cast<int>(d.lanes), " lanes");
 }
 

@@ -246,7 +246,7 @@ JitCall::JitCall(JitCore& core, const JitTypes& types, const Loc& where) : core_
   core.mutex.unlock();
   OuterCall call("jit", where);
   expect(!calls_itself, "the function calls itself");
-  expect(false, other, "; reset() captures anew");
+  expect(false, other, "; reset() starts over");
 }
 
 JitCall::~JitCall() {

@@ -26,8 +26,8 @@ bool same_shape(const Shape& now, const Shape& then, VarValues& values) {
 
 [[noreturn]] void changed(const std::string& path, const std::string& what) {
   fail(ErrorKind::User, text("[jit] argument ", path, ": ", what,
-                             "; a captured function takes what it was captured with (reset() "
-                             "captures anew)"));
+                             "; arguments must be like those of the capture (reset() "
+                             "starts over)"));
 }
 
 // The values that one argument gives to variables, among those of the others.

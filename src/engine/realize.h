@@ -42,7 +42,7 @@ struct KernelReport {
   std::vector<std::string> places;  // user lines that went into it, a bounded set
 };
 struct ScheduleReport {
-  std::vector<KernelReport> kernels;  // in order; a kernel used twice stands twice
+  std::vector<KernelReport> kernels;  // in order; a kernel used twice appears twice
   int distinct = 0, copies = 0;
   int64_t arena_bytes = 0, unplanned_bytes = 0;
   int64_t new_bytes = 0;  // of buffers that get their memory: results and what others still need

@@ -67,8 +67,8 @@ static std::vector<std::byte> read_bytes(const Tensor& t) {
   start_engine();
   if (Recorder::capturing()) {
     const std::string made = place(node_of(t)->provenance);
-    expect(false, "a value is read while jit captures the function, and a replay would not read it "
-           "again; return the tensor and read it outside, or keep it a tensor",
+    expect(false, "a captured function reads a value, and a replay would not read it "
+           "again; return the tensor and read it outside, or compute with the tensor",
            made.empty() ? "" : "; it was made at ", made);
   }
   const TensorImpl& impl = *t.impl();
@@ -135,7 +135,7 @@ template <class T>
 T Tensor::item(Loc where) const {
   OuterCall call("item", where);
   expect_defined(*this);
-  expect(count_of(value_shape(*this)) == 1, "wants a tensor with one element, got shape ",
+  expect(count_of(value_shape(*this)) == 1, "needs a tensor with one element, got shape ",
          shape_of(*this));
   return to_vector<T>(where)[0];
 }

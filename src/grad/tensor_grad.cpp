@@ -33,7 +33,7 @@ Ref loss_node(const Tensor& loss) {
 Ref seed_node(const Tensor& loss, const Ref& node, const Tensor& given) {
   if (!given.defined()) {
     expect(!node->shape->symbolic && node->shape->count() == 1,
-           "without a gradient of its own the tensor must have one element, got shape ", loss,
+           "the gradient can be left out only if the tensor has one element, got shape ", loss,
            "; reduce it (sum, mean) or pass a gradient of that shape");
     return prim::full(node->shape->dims, prim::constant(node->dtype, 1.0));
   }
@@ -87,7 +87,8 @@ Tensor& Tensor::requires_grad_(bool required, Loc where) {
   expect(!required || is_float(dtype()), "only floating-point tensors have gradients, got ",
          dtype(), " ", *this);
   bool computed = !impl()->marked && depends_on_leaf(node_of(*this));
-  expect(required || !computed, "this tensor is computed from marked ones; use detach()");
+  expect(required || !computed,
+         "this tensor is no leaf, because it is computed from marked ones; use detach()");
   if (!computed) mark_leaf(*this, required);
   return *this;
 }
@@ -96,8 +97,8 @@ void Tensor::backward(const Tensor& gradient, Loc where) const {
   OuterCall call("backward", where);
   Ref loss = loss_node(*this);
   auto leaves = leaf_gradients(loss, seed_node(*this, loss, gradient));
-  expect(!leaves.empty(), "nothing this tensor of shape ", *this,
-         " depends on is marked; call requires_grad_() on the leaves first");
+  expect(!leaves.empty(), "this tensor of shape ", *this,
+         " depends on no marked tensor; call requires_grad_() on the leaves first");
   for (auto& [leaf, g] : leaves)
     if (Tensor t = owner_of(*marked_leaf(leaf)); t.defined())
       accumulate(

@@ -91,9 +91,9 @@ TEST_CASE("backward fills the leaves' gradients and adds to them") {
     CHECK(leaf({-2, 0, 3}, {3}).sign().to_vector<float>() == Values{-1, 0, 1});
     CHECK(leaf({-2, 0, 3}, {3}).pow(0).to_vector<float>() == Values{1, 1, 1});
     CHECK(error_of([] { (leaf({1}, {1}) > 0).to_float().sum().backward(); })
-              .find("nothing this tensor") != std::string::npos);
+              .find("depends on no marked tensor") != std::string::npos);
     CHECK(error_of([] { leaf({1}, {1}).detach().pow(0).sum().backward(); })
-              .find("nothing this tensor") != std::string::npos);
+              .find("depends on no marked tensor") != std::string::npos);
   }
 
   TEST_CASE("a gradient is a tensor like any other") {
@@ -225,7 +225,7 @@ TEST_CASE("backward fills the leaves' gradients and adds to them") {
     CHECK(error_of([] {
             leaf({1, 2}, {2}).backward();
           }) ==
-          "[backward] without a gradient of its own the tensor must have one element, got shape "
+          "[backward] the gradient can be left out only if the tensor has one element, got shape "
           "(2); reduce it (sum, mean) or pass a gradient of that shape");
     CHECK(error_of([] {
             Tensor loss = leaf({1, 2}, {2}).sum();
@@ -250,7 +250,7 @@ TEST_CASE("backward fills the leaves' gradients and adds to them") {
           "[backward] it depends on a tensor of 2 elements that was already realized, whose "
           "graph is gone; call backward() before realize/item, or detach() that tensor");
     CHECK(error_of([] { from_data(Values{1}, {}, {.device = "INTERP"}).backward(); }) ==
-          "[backward] nothing this tensor of shape () depends on is marked; call requires_grad_() "
+          "[backward] this tensor of shape () depends on no marked tensor; call requires_grad_() "
           "on the leaves first");
   }
 }

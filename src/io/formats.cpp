@@ -181,7 +181,7 @@ void check_savable(const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& t : tensors) {
     expect(is_utf8(t.name), "the name ", quoted(t.name), " is not valid UTF-8");
     expect(t.tensor.defined(), "the tensor ", quoted(t.name), " is undefined");
-    expect(names.insert(t.name).second, "the name ", quoted(t.name), " stands twice");
+    expect(names.insert(t.name).second, "the name ", quoted(t.name), " appears twice");
   }
 }
 

@@ -76,7 +76,7 @@ void read_metadata(Reader& in, Gguf& out, uint64_t count) {
     std::string_view key = read_string(in, "a metadata key");
     in.check(!key.empty() && key.size() <= kKeyBytes, "a metadata key must have 1 ... ", kKeyBytes,
              " bytes, got ", key.size());
-    in.check(seen.insert(key).second, "the metadata ", quoted(key), " stands there twice");
+    in.check(seen.insert(key).second, "the metadata ", quoted(key), " appears twice");
     out.metadata.push_back({key, read_value(in, key)});
   }
 }
@@ -234,7 +234,7 @@ Gguf read_gguf(const File& file) {
   for (uint64_t i = 0; i < tensors; ++i) {
     places.push_back(read_tensor(in, out));
     const std::string& name = out.tensors.back().name;
-    in.check(seen.insert(name).second, "the tensor ", quoted(name), " stands there twice");
+    in.check(seen.insert(name).second, "the tensor ", quoted(name), " appears twice");
   }
   place_tensors(in, file, out, std::move(places));
   return out;

@@ -269,7 +269,7 @@ TEST_CASE("gguf: malformed files are refused by name and field") {
   refuses(deep.zeros(64), "nested");
   Writer twice = head(0, 2);
   for (int i = 0; i < 2; ++i) twice.string("k").put<uint32_t>(GgufValue::U64).put<uint64_t>(0);
-  refuses(twice, "'k' stands there twice");
+  refuses(twice, "'k' appears twice");
   refuses(head(0, 1).string("general.alignment").put<uint32_t>(GgufValue::U32).put<uint32_t>(24),
           "power of two");
   refuses(head(1, 0).tensor("t", {4}, 16, 0).align().zeros(64), "type 16");

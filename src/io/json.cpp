@@ -23,7 +23,7 @@ class JsonParser {
       parse_value();
     } while (!open_.empty());
     skip_space();
-    check(at_ == text_.size(), "more text behind the value");
+    check(at_ == text_.size(), "extra text after the value");
   }
 
  private:
@@ -177,7 +177,7 @@ class JsonParser {
     std::sort(keys_.begin(), keys_.end());
     const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
     if (twice != keys_.end())
-      check(false, "the key ", quoted(*twice), " stands twice in an object");
+      check(false, "the key ", quoted(*twice), " appears twice in an object");
   }
 
   JsonDocument& doc_;

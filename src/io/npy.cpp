@@ -68,7 +68,7 @@ class Header {
       }
     }
     skip_space();
-    check(text_.empty(), "more text behind the dict");
+    check(text_.empty(), "extra text after the dict");
     check(has_descr_ && has_order_ && has_shape_, "descr, fortran_order or shape is missing");
   }
 

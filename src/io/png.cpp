@@ -60,7 +60,7 @@ Header read_header(Reader& in) {
   h.width = big_endian(in, "the width"), h.height = big_endian(in, "the height");
   h.depth = in.u8("the bit depth"), h.color = in.u8("the colour type");
   in.check(h.width > 0 && h.height > 0 && h.width < INT32_MAX && h.height < INT32_MAX, "its size ",
-           h.width, " x ", h.height, " is none a picture can have");
+           h.width, " x ", h.height, " is not valid for a picture");
   const bool small = h.depth == 1 || h.depth == 2 || h.depth == 4;
   const bool known = h.color == grey      ? small || h.depth == 8 || h.depth == 16
                      : h.color == palette ? small || h.depth == 8
@@ -85,11 +85,11 @@ Chunks read_chunks(const File& file) {
     const size_t begin = in.at();
     const std::string_view kind =
         Bytes(in.take(4, "a chunk's name")).text();  // of the file's own bytes
-    in.check(first == (kind == "IHDR"), "the chunk IHDR must be first and alone");
+    in.check(first == (kind == "IHDR"), "the chunk IHDR must come first and only once");
     const std::span<const uint8_t> body = in.take(length, "a chunk");
     const uint32_t sum = big_endian(in, "a chunk's sum");
     in.check(crc32(file.bytes.span().subspan(begin, length + 4)) == sum, "the chunk ", quoted(kind),
-             " does not have the sum that is stored with it");
+             " does not match its checksum");
     Reader inside(file.name, body);
     if (kind == "IHDR") out.header = read_header(inside);
     if (kind == "IDAT") out.packed.insert(out.packed.end(), body.begin(), body.end());
@@ -124,11 +124,11 @@ Bytes unpack_rows(const File& file, const Chunks& c) {
   Reader in(file.name, c.packed);
   const uint8_t method = in.u8("the packed pixels"), flags = in.u8("the packed pixels");
   in.check((method & 15) == 8 && (method * 256 + flags) % 31 == 0 && !(flags & 32),
-           "the pixels are not packed with zlib");
-  in.check(in.left() >= 4, "the packed pixels end too soon");
+           "the pixels are not compressed with zlib");
+  in.check(in.left() >= 4, "the compressed pixels end too early");
   Bytes out = inflate(file.name, in.take(in.left() - 4, "the packed pixels"), size);
   in.check(adler32(out.span()) == big_endian(in, "the sum of the pixels"),
-           "the pixels do not have the sum that is stored with them");
+           "the pixels do not match their checksum");
   return out;
 }
 

@@ -112,7 +112,7 @@ std::vector<ArchiveEntry> list_tar(const File& file) {
     const std::span<const uint8_t> header = in.take(block, "a header");
     if (is_zero(header)) break;
     in.check(number_of(file.name, header, sum_field, "the sum of a header") == sum_of(header),
-             "the header at byte ", in.at() - block, " does not have the sum that it states");
+             "the header at byte ", in.at() - block, " does not match its checksum");
     const char type = static_cast<char>(header[type_at]);
     uint64_t size = number_of(file.name, header, size_field, "the size of an entry");
     const bool describes = type == 'x' || type == 'L' || type == 'K' || type == 'g';

@@ -141,7 +141,7 @@ FileContents parse_torch(const File& file) {
   }
   const File content{file.name + ": " + entry.name, unpack(file, entry)};
   check_file(crc32(content.bytes.span()) == entry.crc, content.name,
-             "does not have the sum that is stored with it");
+             "does not match its checksum");
   auto storage_of = [&](std::string_view key) {
     const auto at = storages.find(key);
     if (at == storages.end()) fail_file(content.name, text("there is no storage ", quoted(key)));

@@ -168,7 +168,7 @@ void check_entry_name(const std::string& file, std::string_view name) {
 void check_distinct_names(const std::string& file, std::vector<std::string_view> names) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) fail_file(file, text("the name ", quoted(*twice), " stands twice"));
+  if (twice != names.end()) fail_file(file, text("the name ", quoted(*twice), " appears twice"));
 }
 
 bool is_zip(std::span<const uint8_t> bytes) {
@@ -215,7 +215,7 @@ Bytes unpack(const File& file, const ArchiveEntry& entry) {
   if (!entry.deflated) return packed;
   const std::string name = file.name + ": " + entry.name;
   Bytes out = inflate(name, packed.span(), entry.size);
-  check_file(crc32(out.span()) == entry.crc, name, "does not have the sum that is stored with it");
+  check_file(crc32(out.span()) == entry.crc, name, "does not match its checksum");
   return out;
 }
 

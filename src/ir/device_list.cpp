@@ -28,7 +28,7 @@ std::string normalise_one(std::string_view name) {
       colon == std::string::npos ? "0" : std::string_view(out).substr(colon + 1);
   bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
   check(!out.empty() && out[0] >= 'A' && out[0] <= 'Z' && digits, "[device] '", name,
-        "' is no device name; write for example CPU or CPU:1");
+        "' is not a device name; write for example CPU or CPU:1");
   number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
   check(number.size() <= 9, "[device] the number in '", name, "' is too large");
   std::string kind = out.substr(0, colon);

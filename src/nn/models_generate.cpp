@@ -41,7 +41,7 @@ int32_t Sampler::operator()(std::span<const float> logits, Loc where) {
   for (size_t i = 0; i < kept; ++i)
     up_to[i] = sum +=
         std::exp((logits[static_cast<size_t>(order[i])] - top) / options_.temperature);
-  expect(std::isfinite(sum), "a logit is not a number");
+  expect(std::isfinite(sum), "a logit is NaN");
   auto reaches = [&](double share) {  // the first token at which the sums reach this share
     auto at = std::upper_bound(up_to.begin(), up_to.end(), share * up_to.back());
     return std::min(static_cast<size_t>(at - up_to.begin()), up_to.size() - 1);
@@ -57,7 +57,7 @@ static void expect_token(int32_t token, int64_t vocabulary) {
 std::vector<int32_t> generate(const Gpt& model, std::vector<int32_t> tokens, int64_t count,
                               Sampler& sampler, Loc where) {
   ProgramCall call("generate", where);
-  expect(!tokens.empty(), "there must be a token to begin with");
+  expect(!tokens.empty(), "needs at least one token to begin with");
   const Tensor& positions = model.transformer.wpe.weight;
   int64_t context = positions.size(0), vocabulary = model.transformer.wte.weight.size(0);
   for (int32_t token : tokens) expect_token(token, vocabulary);

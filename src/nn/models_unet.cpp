@@ -36,10 +36,10 @@ Tensor UNet::Block::operator()(const Tensor& x) const {
 
 Tensor UNet::operator()(const Tensor& images, Loc where) const {
   nn::ModuleCall call("UNet", where);
-  expect(images.dim() == 4, "U-Net wants (batch, channels, height, width), got ", images);
+  expect(images.dim() == 4, "U-Net needs (batch, channels, height, width), got ", images);
   int64_t step = int64_t{1} << up.size();
   expect(images.size(2) % step == 0 && images.size(3) % step == 0, "U-Net of ", down.size(),
-         " levels wants sizes that divide by ", step, ", got ", images);
+         " levels needs sizes divisible by ", step, ", got ", images);
   std::vector<Tensor> passed;
   Tensor x = images;
   for (const Block& block : down) {

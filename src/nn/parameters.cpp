@@ -158,8 +158,8 @@ void move_tensors(std::vector<Tensor> all, DType dtype, const std::string& devic
   expect(dtype == DType::none || is_float(dtype), "modules are cast to floats, got ", dtype);
   for (const Tensor& t : all)
     expect(!t.is_view(),
-           "a tensor of the module is a view, of a flat optimizer's leaf for one; "
-           "call to() before making it");
+           "a tensor of the module is a view, for example of a flat optimizer's parameters; "
+           "call to() before making the optimizer");
   realize(all);
   for (const Tensor& t : all) {
     TensorImpl& impl = *t.impl();

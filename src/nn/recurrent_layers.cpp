@@ -102,7 +102,7 @@ Recurrent::Result Recurrent::run(const Tensor& x, const Tensor& h, const Tensor&
   expect_defined(x, "the input");
   expect(x.dim() == 2 || x.dim() == 3, "needs an input with 2 or 3 axes, got ", x);
   const bool batched = x.dim() == 3, swapped = batched && options.batch_first;
-  expect(batched || !lengths.defined(), "lengths are those of a batch, got one sequence");
+  expect(batched || !lengths.defined(), "lengths need a batch, got a single sequence");
   Tensor y = !batched ? x.unsqueeze(1) : swapped ? x.transpose(0, 1) : x;
   const auto directions = static_cast<size_t>(options.bidirectional ? 2 : 1);
   Tensor ends = lengths;

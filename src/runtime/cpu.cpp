@@ -56,7 +56,7 @@ class WorkerMemory {
     bytes_ = round_up(bytes, kPage);
     data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, static_cast<size_t>(bytes_)));
     if (!data_) bytes_ = 0;
-    check(data_, "[CPU] out of memory: ", bytes, " bytes asked for (a kernel's own memory)");
+    check(data_, "[CPU] out of memory: ", bytes, " bytes requested (a kernel's own memory)");
     madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
     return data_;
   }

@@ -58,10 +58,10 @@ void MemoryPool::take(MemoryBlock& m, const char* what) {
   m.capacity_ = size_class(m.bytes_);
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (m.bytes_ > byte_limit_ - live_bytes_) refuse(text(m.bytes_, " bytes asked for"));
+    if (m.bytes_ > byte_limit_ - live_bytes_) refuse(text(m.bytes_, " bytes requested"));
     if (reuse(m) || allocate(m)) break;
     if (kept_.empty())
-      refuse(text("the system has no ", m.bytes_, " bytes left that were asked for"));
+      refuse(text("the system has no ", m.bytes_, " bytes left for this request"));
     const std::vector<Token> uses = kept_.rbegin()->second.uses;
     lock.unlock();
     for (const Token& t : uses) t.wait_quietly();

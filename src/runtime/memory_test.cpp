@@ -100,7 +100,7 @@ TEST_CASE("memory: what is in use is waited for when the limit leaves nothing el
     CHECK(d.pool().kept_bytes() == 0);
     completes.join();
     drop_in_use(d, 0, {});
-    CHECK_THROWS_WITH(block(d, 1), doctest::Contains("1 bytes asked for (test), 3145728 of 3145728 "
+    CHECK_THROWS_WITH(block(d, 1), doctest::Contains("1 bytes requested (test), 3145728 of 3145728 "
                                                      "in use, 0 kept for reuse; the largest: test "
                                                      "3145728"));
   }

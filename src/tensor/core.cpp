@@ -141,7 +141,7 @@ void Tensor::operator=(Operand value) && {
   Call call("assign", value.where);
   expect_defined(*this);
   expect(is_shared(*this),
-         "the left side is a copy that nobody else sees; write advanced indices with "
+         "the left side is a temporary copy; to write at advanced indices use "
          "set() or index_put_()");
   if (!value.tensor) return void(assign(value));
   expect_defined(*value.tensor, "the value");

@@ -31,7 +31,7 @@ Tensor cholesky_gradient(const Tensor& g, const Tensor& y) {
 // Of square matrices.
 Tensor lu_gradient(const Tensor& g, const Tensor& y, const Tensor& order) {
   const int64_t n = y.size(1);
-  expect(n == y.size(2), "has derivatives of square matrices, got shape ", y);
+  expect(n == y.size(2), "is differentiable for square matrices only, got shape ", y);
   Tensor l = y.tril(-1) + eye(n, n, {y.dtype(), y.device()}), u = y.triu();
   Tensor inner = l.mT().matmul(g.tril(-1)).tril(-1) + g.triu().matmul(u.mT()).triu();
   Tensor whole = solved(l.mT(), solved(u.mT(), inner, false, false), true);

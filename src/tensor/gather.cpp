@@ -11,7 +11,7 @@ namespace mote {
 
 void expect_index(const Tensor& index) {
   expect_defined(index, "the index");
-  expect(is_int(index.dtype()), "the index must be integers, got ", index.dtype());
+  expect(is_int(index.dtype()), "the index must have an integer dtype, got ", index.dtype());
 }
 
 Tensor checked_index(const Tensor& index, const Dim& size) {

@@ -205,7 +205,7 @@ Tensor Tensor::frac(Loc w) const {
 
 Tensor Tensor::neg(Loc w) const {
   Call call("neg", w);
-  expect(dtype() != DType::boolean, "bools have no negative; use logical_not");
+  expect(dtype() != DType::boolean, "a bool tensor cannot be negated; use logical_not");
   return apply(Op::Neg, *this, dtype());
 }
 Tensor Tensor::abs(Loc w) const {

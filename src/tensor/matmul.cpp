@@ -11,7 +11,7 @@ namespace {
 
 void expect_same_dtype(const Tensor& a, const Tensor& b) {
   expect(a.dtype() == b.dtype(), "dtypes ", a.dtype(), " and ", b.dtype(), " differ; cast one");
-  expect(a.dtype() != DType::boolean, "bools have no product sum; cast them first");
+  expect(a.dtype() != DType::boolean, "bool tensors cannot be multiplied; cast them first");
 }
 
 // The product of matrices in the accumulator's dtype, so that what follows can round once.

@@ -49,7 +49,7 @@ Dim inferred_size(std::vector<Dim> have, const std::vector<Dim>& wanted, const T
       named = size_mul(named, numeric(d));
   }
   Dim rest = product(have);
-  expect(named != 0, "the size of -1 is not decided in the shape ", wanted, " for shape ", t);
+  expect(named != 0, "-1 is ambiguous in the shape ", wanted, " for shape ", t);
   expect(rest.size % named == 0, "shape ", t, " does not fit ", wanted);
   return rest / Dim(named);
 }

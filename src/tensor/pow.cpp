@@ -49,7 +49,7 @@ Tensor real_power(const Tensor& x, const Tensor& y) {
 
 Tensor number_power(const Tensor& x, const Number& n) {
   if (!is_float(x.dtype()) && n.kind != Number::Float) {
-    expect(n.f >= 0, "integers have no whole power of ", n.i, "; cast to a float first");
+    expect(n.f >= 0, "an integer has no integer power of ", n.i, "; cast to a float first");
     return by_squaring(x, static_cast<uint64_t>(n.i));
   }
   Tensor f = x.to(float_dtype(x.dtype()));

@@ -124,7 +124,7 @@ TEST_SUITE("tensor views") {
     a.index({tensor({0, 1}, on_interp)}).zero_();
     CHECK(values(a) == Values{0, 1, 2, 3});
     CHECK(error_of([&] { a(tensor({0}, on_interp)) = 5; }) ==
-          "[assign] the left side is a copy that nobody else sees; write advanced indices with "
+          "[assign] the left side is a temporary copy; to write at advanced indices use "
           "set() or index_put_()");
   }
 
