@@ -153,9 +153,16 @@ TEST_CASE("onnx: what a node cannot do is said with its name") {
   };
   const int64_t huge = int64_t{1} << 40;
   const std::string branch = onnx_node("Identity", "x", "b") + pb(12, onnx_port("b", 1, {}));
+  auto graph_attribute = [](const char* name, const std::string& graph) {
+    return pb(5, pb(1, name) + pb(6, graph) + pb_int(20, 5));
+  };
+  const std::string round = onnx_node("Identity", "go", "on") + onnx_node("Identity", "v", "w") +
+                            pb(11, onnx_port("i", 7, {})) + pb(11, onnx_port("go", 9, {})) +
+                            pb(11, onnx_port("v", 1, {2, 3})) + pb(12, onnx_port("on", 9, {})) +
+                            pb(12, onnx_port("w", 1, {2, 3}));
   std::string deep = branch;
   for (int i = 0; i < 40; ++i)
-    deep = onnx_node("If", "yes", "b", pb(5, pb(1, "then_branch") + pb(6, deep) + pb_int(20, 5))) +
+    deep = onnx_node("If", "yes", "b", graph_attribute("then_branch", deep)) +
            pb(12, onnx_port("b", 1, {}));
   // clang-format off
   const Row rows[] = {
@@ -215,6 +222,7 @@ TEST_CASE("onnx: what a node cannot do is said with its name") {
        ""},
       {named("If", "yes"), "then_branch"},
       {named("Loop", "m"), "body"},
+      {named("Loop", "endless yes x", graph_attribute("body", round)) + ints_tensor("endless", {huge}), "rounds"},
       {named("DepthToSpace", "x", int_attribute("blocksize", 0)), ""},
       {named("Nope", "x"), "not supported"},
       {named("Add", "x x", "", "a b"), "output 1"},
