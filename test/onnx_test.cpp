@@ -66,7 +66,8 @@ TEST_CASE("onnx: some cases of the conformance suite") {
     if (std::chrono::steady_clock::now() > end || tried == 150) break;
     if (is_left_out(c.name)) continue;
     CAPTURE(c.name);
-    CHECK(run_case(c, tried++ % 4 ? "CPU" : "INTERP") == "");
+    const size_t turn = tried++ % 8;
+    CHECK(run_case(c, turn == 0 ? "INTERP" : turn == 4 ? "SIMT" : "CPU") == "");
   }
   MESSAGE(tried << " of " << cases.size() << " cases");
 }
@@ -123,6 +124,47 @@ TEST_CASE("onnx: a model gives the same again, captured and for other shapes") {
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
+}
+
+// One that is captured and one that runs node by node, for its sizes depend on data.
+TEST_CASE("onnx: threads that share a model get what one thread gets" *
+          doctest::test_suite("threads")) {
+  Folder folder;
+  const std::string path = folder / "model.onnx";
+  const std::string ends = pb(11, onnx_port("x", 1, {2, 4})) + pb(12, onnx_port("y", 1, {}));
+  struct Row {
+    std::string nodes;
+    int runs;
+  };
+  const Row rows[] = {
+      {onnx_node("MatMul",  "x w", "m") + onnx_node("Relu",      "m", "y"), 1000},
+      {onnx_node("NonZero", "x",   "z") + onnx_node("Transpose", "z", "y"), 10  }
+  };
+  for (const Row& row : rows) {
+    std::string weights;
+    for (int i = 0; i < 12; ++i) weights += le<float>(static_cast<float>(i - 5));
+    std::ofstream(path, std::ios::binary)
+        << onnx_model(row.nodes + pb(5, onnx_tensor("w", 1, {4, 3}, weights)) + ends);
+    const onnx::Model model(path);
+    std::vector<std::vector<Tensor>> inputs(8);
+    std::vector<std::vector<float>> wanted;
+    for (int t = 0; t < 8; ++t) {
+      const Tensor x = (arange(8, {.dtype = float32}).reshape({2, 4}) - static_cast<double>(t));
+      inputs[static_cast<size_t>(t)] = {x.relu().contiguous().realize()};
+      const std::vector<onnx::Value> in = {inputs[static_cast<size_t>(t)][0]};
+      wanted.push_back(onnx::Model(path).run(in)[0].tensor.to_vector<float>());
+    }
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < 8; ++t)
+      threads.emplace_back([&, t] {
+        const std::vector<onnx::Value> in = {inputs[t][0]};
+        for (int i = 0; i < scaled(row.runs); ++i)
+          wrong += model.run(in)[0].tensor.to_vector<float>() != wanted[t];
+      });
+    for (std::thread& t : threads) t.join();
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("onnx: external data stays in the model's folder") {
@@ -232,4 +274,5 @@ TEST_SUITE("soak") {
   }
   TEST_CASE("onnx: every case of the conformance suite on CPU") { run_all("CPU"); }
   TEST_CASE("onnx: every case of the conformance suite on INTERP") { run_all("INTERP"); }
+  TEST_CASE("onnx: every case of the conformance suite on SIMT") { run_all("SIMT"); }
 }

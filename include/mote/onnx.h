@@ -1,4 +1,4 @@
-// Models in ONNX files.
+// Models in ONNX files, and functions of tensors written as such.
 //
 //   onnx::Model model("mobilenet.onnx");
 //   Tensor scores = model.run({{"input", image}})[0].value.tensor;
@@ -18,6 +18,7 @@
 #pragma once
 #include <mote/tensor.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,5 +121,38 @@ class Model {
  private:
   Held<ModelCore> core_;
 };
+
+// ---- saving
+
+struct SaveOptions {
+  // Weights that have more bytes together are in a file of their own: PATH.data, beside PATH.
+  int64_t external_above = int64_t{1} << 31;
+};
+using SavedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+// Runs f once on the example inputs and writes what it does as an ONNX model (opset 20). A method
+// for which ONNX has an operator is one node: conv2d is a Conv, however it is computed. What f
+// computes from other tensors is an initializer. Shapes are those of the examples. An error that
+// names the methods and lines where ONNX lacks what f uses; random numbers are among it, so modules
+// must not be training. Inputs are called input_0, ..., results output_0, ...
+void save(const std::string& path, const SavedFunction& f,
+          const std::vector<Tensor>& example_inputs, const SaveOptions& = {}, Loc = MOTE_HERE);
+
+// f is a module or a function of one to three tensors that gives one tensor or a vector of them.
+template <class F>
+requires(!std::is_convertible_v<F, SavedFunction>) void save(
+    const std::string& path, F&& f, const std::vector<Tensor>& example_inputs,
+    const SaveOptions& options = {}, Loc where = MOTE_HERE) {
+  auto listed = [&](auto result) -> std::vector<Tensor> { return {result}; };
+  const SavedFunction on_list = [&](const std::vector<Tensor>& in) {
+    if constexpr (std::is_invocable_v<F&, Tensor, Tensor, Tensor>)
+      return listed(f(in.at(0), in.at(1), in.at(2)));
+    else if constexpr (std::is_invocable_v<F&, Tensor, Tensor>)
+      return listed(f(in.at(0), in.at(1)));
+    else
+      return listed(f(in.at(0)));
+  };
+  save(path, on_list, example_inputs, options, where);
+}
 
 }  // namespace mote::onnx

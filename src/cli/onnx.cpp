@@ -1,4 +1,6 @@
 // `mote onnx`: what an ONNX model is, whether its own test data comes out, how long a run takes.
+#include <mote/images.h>
+#include <mote/memory.h>
 #include <mote/mote.h>
 
 #include <algorithm>
@@ -6,10 +8,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/flags.h"
 #include "base/number.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
+#include "engine/profile.h"
+#include "engine/realize.h"
 #include "onnx/compare.h"
 
 using namespace mote;
@@ -105,6 +110,43 @@ onnx::Value random_value(const onnx::Port& port, const std::vector<int64_t>& sha
   return {zeros(shape, e.held), e.type};
 }
 
+bool is_picture(const std::string& file) {
+  for (const char* end : {".png", ".jpg", ".jpeg"})
+    if (file.ends_with(end)) return true;
+  return false;
+}
+
+std::vector<double> numbers_of(const Words& words, const char* option) {
+  std::vector<double> out;
+  for (const std::string& word : parts_of(words.text(option), ',')) {
+    std::string_view rest = word;
+    const bool read = take_number(rest, out.emplace_back());
+    check(read && rest.empty(), "--", option, ": ", word, " is not a number");
+  }
+  return out;
+}
+
+// In the input's size and layout (channels first or last), times --scale, normalised.
+onnx::Value picture_from(const Words& words, const std::string& file,
+                         const std::vector<int64_t>& shape) {
+  check(shape.size() == 4, "--input: ", file, " is a picture, but the input has ", shape.size(),
+        " axes");
+  const bool last = shape[3] == 1 || shape[3] == 3;
+  const size_t height = last ? 1 : 2;
+  const int64_t channels = shape[last ? 3 : 1];
+  check(channels == 1 || channels == 3, "--input: ", file, " is a picture, but the input has ",
+        channels, " channels");
+  Tensor x = load_image(file, channels).unsqueeze(0).to(float32);
+  x = transforms::resize(x, {shape[height], shape[height + 1]}) * words.number("scale", 1.0 / 255);
+  const std::vector<double> mean = numbers_of(words, "mean"), std = numbers_of(words, "std");
+  if (!mean.empty() || !std.empty()) {
+    const auto count = static_cast<size_t>(channels);
+    x = transforms::normalize(x, mean.empty() ? std::vector<double>(count, 0) : mean,
+                              std.empty() ? std::vector<double>(count, 1) : std);
+  }
+  return {(last ? x.permute({0, 2, 3, 1}) : x).contiguous()};
+}
+
 // A file, or a number.
 onnx::Value value_from(const std::string& file, const onnx::Port& port) {
   std::string_view rest = file;
@@ -125,7 +167,9 @@ std::vector<onnx::Value> inputs_of(const Words& words, const onnx::ModelCore& mo
   for (size_t i = 0; i < model.ports().size(); ++i) {
     const onnx::Port& port = *model.ports()[i];
     const auto file = files.find(std::string(port.name));
-    if (file != files.end() && file->second != "random")
+    if (file != files.end() && is_picture(file->second))
+      out.push_back(picture_from(words, file->second, shape_of(model.inputs[i], shapes)));
+    else if (file != files.end() && file->second != "random")
       out.push_back(value_from(file->second, port));
     else if (port.type.kind == onnx::Type::Tensor)
       out.push_back(random_value(port, shape_of(model.inputs[i], shapes)));
@@ -147,6 +191,31 @@ std::string summary(const onnx::Value& v) {
   return text(out, " of ", onnx::element_of(onnx::type_of(v)).name, ", ", *least, " to ", *most);
 }
 
+void print_work(const Words& words, const onnx::ModelCore& model) {
+  const MemoryStats memory = memory_stats(words.text("device", default_device()));
+  std::printf("kernels %llu, of which %llu differ; memory at most %s, of a file of %s\n",
+              static_cast<unsigned long long>(engine_counts().kernels_run),
+              static_cast<unsigned long long>(engine_counts().kernels_compiled),
+              size_text(memory.peak_bytes).c_str(), size_text(model.file_bytes()).c_str());
+}
+
+// Of one run: the table's head and the first rows.
+void print_slowest(const std::vector<onnx::Value>& inputs, onnx::ModelCore& model) {
+  constexpr int lines = 2 + 10;
+  clear_profile();
+  {
+    FlagScope measured(Flag::PROFILE, 1);
+    model.run(inputs);
+  }
+  const std::string all = profile_text();
+  clear_profile();
+  size_t end = 0;
+  for (int i = 0; i < lines && end < all.size(); ++i)
+    end = std::min(all.find('\n', end), all.size() - 1) + 1;
+  std::printf("slowest kernels of one run, with the first of their nodes\n%s",
+              all.substr(0, end).c_str());
+}
+
 void run_model(const Words& words, onnx::ModelCore& model) {
   const std::vector<onnx::Value> inputs = inputs_of(words, model);
   Clock::time_point start = Clock::now();
@@ -156,6 +225,7 @@ void run_model(const Words& words, onnx::ModelCore& model) {
     last += "  " + printable(model.outputs[i].name) + "  " + summary(out[i]) + "\n";
   std::printf("first run %s ms\n%s", fixed_text(1e3 * seconds_since(start), 1).c_str(),
               last.c_str());
+  print_work(words, model);
   const int64_t count = words.integer("bench", 0);
   if (count == 0) return;
   for (int warm = 0; warm < 2; ++warm) model.run(inputs);  // the second is captured
@@ -173,6 +243,7 @@ void run_model(const Words& words, onnx::ModelCore& model) {
   std::printf("steady %s ms (median of %lld), least %s ms\n",
               fixed_text(1e3 * times[times.size() / 2], 3).c_str(), static_cast<long long>(count),
               fixed_text(1e3 * times[0], 3).c_str());
+  print_slowest(inputs, model);
 }
 
 std::vector<File> numbered(const fs::path& folder, const char* name) {
@@ -213,7 +284,10 @@ int run_onnx(const Words& words) {
 
 // clang-format off
 constexpr Option options[] = {
-    {"input",  "NAME=VALUE,...", "inputs: a .npy or .pb file, a number, or random"},
+    {"input",  "NAME=VALUE,...", "inputs: a .npy or .pb file, a picture, a number, or random"},
+    {"scale",  "X",              "factor for pictures' values, which are 0 to 255 (1/255)"},
+    {"mean",   "A,B,C",          "what is then subtracted from each channel"},
+    {"std",    "A,B,C",          "what each channel is then divided by"},
     {"shape",  "NAME=SIZE,...",  "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
     {"bench",  "N",              "run this many times and print the times", "", {1, 1e6}},
     {"device", "NAME",           "device to compute on (CPU)"},

@@ -287,8 +287,9 @@ void raise_violations(bool wait) {
 void fail_of(uint32_t id, const std::string& what) {
   const std::string at = place(id);
   const bool known = at.empty() || at == place(current_provenance());  // the error ends with it
-  fail(ErrorKind::User,
-       text("[", provenance(id).method, "] ", what, known ? "" : ", called at ", known ? "" : at));
+  const Provenance& from = provenance(id);
+  fail(ErrorKind::User, text("[", from.method, "] ", what, *from.module ? ", in " : "", from.module,
+                             known ? "" : ", called at ", known ? "" : at));
 }
 
 void raise_violation(const DeviceCheck& check, int64_t largest) {

@@ -114,6 +114,12 @@ int64_t Call::i(std::string_view name, int64_t otherwise) const {
   return a ? a->integer : otherwise;
 }
 
+int64_t Call::count_of(std::string_view name, int64_t otherwise) const {
+  const int64_t n = i(name, otherwise);
+  expect(n > 0 && n <= 1 << 16, "the attribute ", name, " is ", n);
+  return n;
+}
+
 double Call::f(std::string_view name, double otherwise) const {
   const Attribute* a = attribute(name);
   return a ? static_cast<double>(a->real) : otherwise;

@@ -27,6 +27,7 @@ class ModelCore : public Counted {
   std::vector<Value> in_order(const std::vector<NamedValue>& inputs) const;
 
   const ModelData& data() const { return data_; }
+  int64_t file_bytes() const { return static_cast<int64_t>(file_.bytes.size()); }
   const std::vector<const Port*>& ports() const { return ports_; }
 
   std::vector<PortInfo> inputs, outputs;

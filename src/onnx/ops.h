@@ -95,6 +95,8 @@ class Call {
   const Attribute* attribute(std::string_view name) const;  // null where it is left out
   bool has(std::string_view name) const { return attribute(name) != nullptr; }
   int64_t i(std::string_view name, int64_t otherwise) const;
+  // What counts or divides: from 1 to 65536.
+  int64_t count_of(std::string_view name, int64_t otherwise) const;
   double f(std::string_view name, double otherwise) const;
   std::string s(std::string_view name, std::string_view otherwise) const;
   std::vector<int64_t> is(std::string_view name) const;

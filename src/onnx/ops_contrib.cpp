@@ -58,7 +58,7 @@ Tensor unpacked_bits(Call& c, const Tensor& packed, int64_t bits) {
 Outputs matmul_n_bits(Call& c) {
   const Tensor a = c.x(0), scales = c.x(2);
   const int64_t k = c.i("K", 0), n = c.i("N", 0), bits = c.i("bits", 4);
-  const int64_t block = c.i("block_size", 32);
+  const int64_t block = c.count_of("block_size", 32);
   expect(bits == 2 || bits == 4 || bits == 8, "bits is ", bits);
   expect(!c.has(4), "g_idx is not supported");
   const int64_t blocks = (k + block - 1) / block;
@@ -117,7 +117,7 @@ Outputs packed_attention(Call& c) {
   const Tensor x = c.x(0);
   Tensor all = x.matmul(c.x(1));
   if (c.has(2)) all = all + c.x(2);
-  const int64_t heads = c.i("num_heads", 1);
+  const int64_t heads = c.count_of("num_heads", 1);
   std::vector<int64_t> sizes = c.is("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, all.size(2) / 3);
   expect(sizes.size() == 3, "qkv_hidden_sizes has ", sizes.size(), " numbers");
@@ -135,7 +135,7 @@ Outputs packed_attention(Call& c) {
 }
 
 Outputs multi_head_attention(Call& c) {
-  const int64_t heads = c.i("num_heads", 1);
+  const int64_t heads = c.count_of("num_heads", 1);
   Tensor q = c.x(0), k, v;
   expect(c.has(1) && c.has(2), "packed queries, keys and values are not supported");
   k = c.x(1), v = c.x(2);
@@ -165,7 +165,7 @@ Tensor appended(const Tensor& past, const Tensor& now, const Tensor& before, int
 }
 
 Outputs group_query_attention(Call& c) {
-  const int64_t heads = c.i("num_heads", 1), kv_heads = c.i("kv_num_heads", 1);
+  const int64_t heads = c.count_of("num_heads", 1), kv_heads = c.count_of("kv_num_heads", 1);
   Tensor q = c.x(0), k, v;
   if (c.has(1)) {
     k = c.x(1), v = c.x(2);

@@ -49,6 +49,9 @@ Value no_rounds(Call& c, const Type& type) {
   return Value(zeros(shape, c.options(e.held)), e.type);
 }
 
+// Rounds that are known are unrolled; others are the program's own affair, within reason.
+constexpr int64_t most_unrolled = 1 << 16, most_rounds = 1 << 24;
+
 Outputs loop(Call& c) {
   const Graph& body = c.graph("body");
   const int64_t most = c.has(0) ? c.integer(0) : INT64_MAX;
@@ -60,6 +63,8 @@ Outputs loop(Call& c) {
   std::vector<std::vector<Value>> scanned(body.outputs.size() - 1 - carried.size());
   for (int64_t i = 0; i < most; ++i) {
     if (condition.defined() && !truth(c, condition)) break;
+    const int64_t bound = !condition.defined() || condition.level > 0 ? most_unrolled : most_rounds;
+    expect(i < bound, "the loop takes more than ", bound, " rounds");
     std::vector<Value> in = {c.known({i}, Sizes()),
                              condition.defined() ? condition : c.known_bool(true)};
     in.insert(in.end(), carried.begin(), carried.end());

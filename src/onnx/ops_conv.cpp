@@ -92,6 +92,7 @@ Outputs col2im(Call& c) {
   const Tensor x = c.x(0);
   const std::vector<int64_t> image = c.ints(1), block = c.ints(2);
   const size_t rank = image.size();
+  for (const int64_t b : block) expect(b > 0, "a block has the size ", b);
   expect(x.dim() == 3 && block.size() == rank, "the input must have 3 axes");
   std::vector<int64_t> whole = {x.size(0), x.size(1) / product(block)};
   whole.insert(whole.end(), image.begin(), image.end());
@@ -122,7 +123,7 @@ Outputs deform_conv(Call& c) {
   const std::vector<int64_t> shape = weight.shape();
   const size_t rank = shape.size() - 2;
   const Windows w = windows_of(c, x.shape(), {shape.begin() + 2, shape.end()});
-  const int64_t n = x.size(0), channels = x.size(1), groups = c.i("offset_group", 1);
+  const int64_t n = x.size(0), channels = x.size(1), groups = c.count_of("offset_group", 1);
   const int64_t taps = product(w.kernel), places = product(w.out);
   const auto axes = static_cast<int64_t>(rank);
   // (N * groups, taps, axes, places)
@@ -146,7 +147,7 @@ Outputs deform_conv(Call& c) {
   read = read.reshape({n, groups, channels / groups, taps, places});
   if (c.has(4)) read = read * c.x(4).reshape({n, groups, 1, taps, places});
   // A product per group of the convolution.
-  const int64_t parts = c.i("group", 1), out = shape[0];
+  const int64_t parts = c.count_of("group", 1), out = shape[0];
   read = read.reshape({n, parts, channels / parts * taps, places});
   Tensor y = weight.reshape({1, parts, out / parts, channels / parts * taps}).matmul(read);
   std::vector<int64_t> result = {n, out};

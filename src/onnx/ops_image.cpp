@@ -142,6 +142,8 @@ Tensor resize(Call& c, const Tensor& x, const std::vector<Axis>& axes, const Rul
   return counts ? out.round().cast(x.dtype()) : out;
 }
 
+constexpr int64_t largest = int64_t{1} << 28;  // of an axis: there are lists of its places
+
 // The sizes asked for, one scale for all where the aspect is kept.
 void set_sizes(std::vector<Axis>& axes, const std::vector<int64_t>& which,
                const std::vector<int64_t>& sizes, const std::string& policy) {
@@ -151,6 +153,7 @@ void set_sizes(std::vector<Axis>& axes, const std::vector<int64_t>& which,
   for (size_t i = 0; i < which.size(); ++i) {
     Axis& a = axes[static_cast<size_t>(which[i])];
     a.out = sizes[i];
+    expect(a.out >= 0 && a.out < largest, "a size is ", a.out);
     a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
     common = policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
   }
@@ -168,7 +171,8 @@ void set_scales(std::vector<Axis>& axes, const std::vector<int64_t>& which,
          " axes");
   for (size_t i = 0; i < which.size(); ++i) {
     Axis& a = axes[static_cast<size_t>(which[i])];
-    expect(scales[i] > 0, "a scale is ", scales[i]);
+    expect(scales[i] > 0 && scales[i] * static_cast<double>(a.in) < largest, "a scale is ",
+           scales[i]);
     a.scale = scales[i];
     a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
   }

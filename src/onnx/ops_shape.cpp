@@ -99,7 +99,7 @@ Outputs concat(Call& c) {
 std::vector<int64_t> part_sizes(Call& c, int64_t size) {
   std::vector<int64_t> sizes = c.ints(1, "split");
   if (!sizes.empty()) return sizes;
-  const auto count = c.has("num_outputs") ? c.i("num_outputs", 1) : int64_t(c.wanted());
+  const auto count = c.has("num_outputs") ? c.count_of("num_outputs", 1) : int64_t(c.wanted());
   expect(count > 0, "there are ", count, " outputs");
   const int64_t each = (size + count - 1) / count;
   for (int64_t at = 0, i = 0; i < count; ++i, at += each)
@@ -281,7 +281,7 @@ Outputs trilu(Call& c) {
 
 Outputs depth_to_space(Call& c) {
   const Tensor x = c.x(0);
-  const int64_t b = c.i("blocksize", 1), n = x.size(0), ch = x.size(1) / (b * b), h = x.size(2),
+  const int64_t b = c.count_of("blocksize", 1), n = x.size(0), ch = x.size(1) / (b * b), h = x.size(2),
                 w = x.size(3);
   if (c.s("mode", "DCR") == "CRD")
     return {
@@ -292,7 +292,7 @@ Outputs depth_to_space(Call& c) {
 
 Outputs space_to_depth(Call& c) {
   const Tensor x = c.x(0);
-  const int64_t b = c.i("blocksize", 1), n = x.size(0), ch = x.size(1), h = x.size(2) / b,
+  const int64_t b = c.count_of("blocksize", 1), n = x.size(0), ch = x.size(1), h = x.size(2) / b,
                 w = x.size(3) / b;
   return {
       x.reshape({n, ch, h, b, w, b}).permute({0, 3, 5, 1, 2, 4}).reshape({n, ch * b * b, h, w})};

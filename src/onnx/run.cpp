@@ -1,6 +1,10 @@
 #include "onnx/run.h"
 
 #include <algorithm>
+#include <set>
+
+#include "ir/provenance.h"
+#include "runtime/device.h"
 
 namespace mote::onnx {
 
@@ -173,11 +177,39 @@ Outputs Runner::run_function(const Node& node, const std::vector<const Value*>& 
   return out;
 }
 
+namespace {
+
+// Errors of f name the node; said once, by the innermost.
+template <class F>
+auto within(const Node& node, F f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    const std::string_view what = e.what();
+    if (what.find("[onnx ") != what.npos) throw;
+    throw Error(e.kind(), text("[onnx ", node_text(node), "] ", what));
+  }
+}
+
+// A text for each node that has run, kept for ever: what was made by a kernel says so after the
+// model is gone.
+const char* kept_text(const Node& node) {
+  static auto* mutex = new std::mutex;
+  static auto* texts = new std::set<std::string>;
+  std::lock_guard lock(*mutex);
+  return texts->insert(node_text(node)).first->c_str();
+}
+
+}  // namespace
+
 void Runner::run_node(const Node& node) {
-  std::vector<const Value*> in;
-  for (const std::string_view name : node.inputs) in.push_back(find(name));
-  Outputs out = node.function ? run_function(node, in) : evaluate(node, in);
-  check_outputs(node, out);
+  Outputs out = within(node, [&] {
+    std::vector<const Value*> in;
+    for (const std::string_view name : node.inputs) in.push_back(find(name));
+    Outputs made = node.function ? run_function(node, in) : evaluate(node, in);
+    check_outputs(node, made);
+    return made;
+  });
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty())
       frame_->values[node.outputs[i]] = i < out.size() ? std::move(out[i]) : Value();
@@ -185,7 +217,12 @@ void Runner::run_node(const Node& node) {
 
 void Runner::check_outputs(const Node& node, const Outputs& out) const {
   for (size_t i = out.size(); i < node.outputs.size(); ++i)
-    expect(node.outputs[i].empty(), node_text(node), " has no output ", i);
+    expect(node.outputs[i].empty(), "there is no output ", i);
+  const int64_t room = mote::device(device_).memory_bytes();
+  for (const Value& v : out)
+    expect(v.kind != Value::Tensor || v.tensor.nbytes() <= room, "an output of shape ",
+           v.kind == Value::Tensor ? v.tensor.shape() : std::vector<int64_t>(),
+           " does not fit the ", room, " bytes of memory");
 }
 
 Outputs Runner::evaluate(const Node& node, const std::vector<const Value*>& in) {
@@ -245,14 +282,9 @@ Outputs Runner::call(const Node& node, const std::vector<const Value*>& in, bool
                      bool wide) {
   Call c(*this, node, in, on_host);
   if (wide) c.use_wide();
-  try {
-    return node.row->run(c);
-  } catch (const Error& e) {
-    const std::string_view what = e.what();
-    // Said once, by the innermost node.
-    if (what.find("[onnx ") != what.npos) throw;
-    throw Error(e.kind(), text("[onnx ", node_text(node), "] ", what));
-  }
+  // What it makes is this node's in profiles and in errors of kernels.
+  const ModuleScope module(kept_text(node));
+  return node.row->run(c);
 }
 
 }  // namespace mote::onnx

@@ -13,6 +13,10 @@ class MessageWriter {
   MessageWriter& real(unsigned field, float value);
   MessageWriter& bytes(unsigned field, std::string_view bytes);
   MessageWriter& message(unsigned field, const MessageWriter& m) { return bytes(field, m.text_); }
+  MessageWriter& append(const MessageWriter& m) {
+    text_ += m.text_;
+    return *this;
+  }
   // Numbers that are a list: packed.
   MessageWriter& integers(unsigned field, std::span<const int64_t> list);
   const std::string& text() const { return text_; }

@@ -5,6 +5,7 @@
 #include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/operators.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -37,10 +38,11 @@ Tensor soft_positive(const Tensor& x) {
 // e^-|x| never overflows, and neither do derivatives of what it is divided by.
 Tensor Tensor::sigmoid(Loc w) const {
   Call call("sigmoid", w);
-  return wide(*this, [](const Tensor& x) {
+  const Tensor y = wide(*this, [](const Tensor& x) {
     Tensor e = minus_magnitude(x).exp();
     return mote::where(x < 0, e, 1) / (e + 1);
   });
+  return recorded("sigmoid", y, {this});
 }
 Tensor Tensor::logsigmoid(Loc w) const {
   Call call("logsigmoid", w);
@@ -61,7 +63,7 @@ Tensor Tensor::softplus(double beta, double threshold, Loc w) const {
 Tensor Tensor::relu(Loc w) const {
   Call call("relu", w);
   expect(dtype() != DType::boolean, "needs numbers, got bool");
-  return mote::where(*this <= 0, zeros_like(), *this);
+  return recorded("relu", mote::where(*this <= 0, zeros_like(), *this), {this});
 }
 Tensor Tensor::relu6(Loc w) const {
   Call call("relu6", w);
@@ -115,11 +117,12 @@ Tensor Tensor::gelu(const char* approximate, Loc w) const {
   std::string how = word(approximate, "approximate");
   bool with_tanh = how == "tanh";
   expect(with_tanh || how == "none", "approximate is none or tanh, got ", how);
-  return wide(*this, [&](const Tensor& x) {
+  const Tensor y = wide(*this, [&](const Tensor& x) {
     if (!with_tanh) return 0.5 * x * (1 + (x * std::numbers::sqrt2 * 0.5).erf());
     Tensor inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
     return given(Given::GeluTanh, 0.5 * x * (1 + inner.tanh()), {x});
   });
+  return recorded("gelu", y, {this}, [&] { return std::vector<int64_t>{with_tanh}; });
 }
 Tensor Tensor::elu(double alpha, Loc w) const {
   Call call("elu", w);

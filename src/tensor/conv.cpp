@@ -5,6 +5,7 @@
 #include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 #include "tensor/spatial.h"
 
 namespace mote {
@@ -117,16 +118,32 @@ Tensor correlate(const Tensor& x, const Tensor& weight, const Steps& steps) {
   return given(Given::Correlate, y.flatten(1, 2), {x, weight}, steps.list());
 }
 
-// The bias added, rounded once, and an added N taken away.
-Tensor finished(const Tensor& wide, const Tensor& bias, const Tensor& input, int64_t spatial) {
+// The bias added, rounded once.
+Tensor finished(const Tensor& wide, const Tensor& bias, const Tensor& x) {
   Tensor y = wide;
   if (bias.defined()) {
-    std::vector<int64_t> shape(static_cast<size_t>(spatial + 1), 1);
+    std::vector<int64_t> shape(static_cast<size_t>(x.dim() - 1), 1);
     shape[0] = bias.size(0);
     y = y + bias.reshape(shape).to(y.dtype());
   }
-  y = y.to(input.dtype());
-  return input.dim() == spatial + 1 ? y.squeeze(0) : y;
+  return y.to(x.dtype());
+}
+
+// Of pairs from the last axis on: what is in front and behind, by axis.
+Numbers fronts(const Numbers& pairs) {
+  Numbers out;
+  for (size_t i = pairs.size(); i > 0; i -= 2) out.push_back(pairs[i - 2]);
+  return out;
+}
+Numbers backs(const Numbers& pairs) {
+  Numbers out;
+  for (size_t i = pairs.size(); i > 0; i -= 2) out.push_back(pairs[i - 1]);
+  return out;
+}
+Numbers joined(std::initializer_list<Numbers> lists) {
+  Numbers out;
+  for (const Numbers& list : lists) out.insert(out.end(), list.begin(), list.end());
+  return out;
 }
 
 Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, const ConvOptions& o,
@@ -142,8 +159,11 @@ Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, const
     amounts.push_back(o.same ? reach / 2 : padding[i]);
     amounts.push_back(o.same ? reach - reach / 2 : padding[i]);
   }
-  Tensor y = correlate(x.pad(amounts), weight, {stride, dilation, o.groups});
-  return finished(y, bias, input, spatial);
+  Tensor y = finished(correlate(x.pad(amounts), weight, {stride, dilation, o.groups}), bias, x);
+  y = recorded("conv", y, {&x, &weight, &bias}, [&] {
+    return joined({{o.groups}, stride, dilation, fronts(amounts), backs(amounts)});
+  });
+  return input.dim() == spatial + 1 ? y.squeeze(0) : y;
 }
 
 // stride - 1 zeros between neighbours on the axis.
@@ -282,8 +302,11 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
     amounts.push_back(-padding[i]);
     amounts.push_back(size_add(extra[i], -padding[i]));
   }
-  Tensor y = Spread(x, weight, {stride, dilation, o.groups}).run().pad(amounts);
-  return finished(y, bias, input, spatial);
+  Tensor y = finished(Spread(x, weight, {stride, dilation, o.groups}).run().pad(amounts), bias, x);
+  y = recorded("conv_transpose", y, {&x, &weight, &bias}, [&] {
+    return joined({{o.groups}, stride, dilation, padding, padding, extra});
+  });
+  return input.dim() == spatial + 1 ? y.squeeze(0) : y;
 }
 
 // Of the kernel: what it has met at each of its places, (N, g, O/g, o..., C/g, k...) summed up.

@@ -6,6 +6,7 @@
 #include "tensor/autocast.h"
 #include "tensor/given.h"
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -185,7 +186,9 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, Loc where) const {
          " have different numbers of axes");
   if (this->dim() == 0) return unsqueeze(0).gather(0, index.unsqueeze(0)).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
-  return gather_at(*this, axis, checked_index(index, dims_of(*this)[static_cast<size_t>(axis)]));
+  const Dim& all = dims_of(*this)[static_cast<size_t>(axis)];
+  return recorded("gather", gather_at(*this, axis, checked_index(index, all)), {this, &index},
+                  [&] { return std::vector<int64_t>{axis}; });
 }
 
 Tensor Tensor::take_along_dim(const Tensor& index, int64_t dim, Loc where) const {
@@ -213,8 +216,8 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, Operand src, Loc where)
   Scatter s = prepare(*this, dim, index, to_tensor(src, *this, dtype()));
   if (index.numel() == 0) return clone();
   const Last last = last_of(s.match, s.values);
-  return back(
-      mote::where(fill_up(last.any, s.self, false), fill_up(last.value, s.self, 0), s.self), *this);
+  return back(mote::where(fill_up(last.any, s.self, false), fill_up(last.value, s.self, 0), s.self),
+              *this);
 }
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
@@ -247,8 +250,8 @@ Tensor Tensor::scatter_reduce(int64_t dim, const Tensor& index, const Tensor& sr
   if (!include_self) old = mote::where(touched, full({}, nothing, {dtype(), device()}), old);
   Tensor out = elementwise(op, {old, fresh}, fresh.dtype());
   if (shares)
-    out = given(Given::ScatterExtremum, out,
-                {old, fresh, fill_up(hits, s.self, 0), s.self.detach()});
+    out =
+        given(Given::ScatterExtremum, out, {old, fresh, fill_up(hits, s.self, 0), s.self.detach()});
   if (how == "mean") {
     Tensor count =
         fill_up(fold_last(Op::Add, s.match.to(DType::i64)), s.self, 0) + (include_self ? 1 : 0);
@@ -313,7 +316,9 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index, Loc where) const {
   if (this->dim() == 0) return unsqueeze(0).index_select(0, index).squeeze(0);
   int64_t axis = to_axis(dim, this->dim());
   common_device({this, &index});
-  return select_at(*this, axis, checked_index(index, dims_of(*this)[static_cast<size_t>(axis)]));
+  const Dim& all = dims_of(*this)[static_cast<size_t>(axis)];
+  return recorded("index_select", select_at(*this, axis, checked_index(index, all)), {this, &index},
+                  [&] { return std::vector<int64_t>{axis}; });
 }
 
 Tensor Tensor::take(const Tensor& index, Loc where) const {

@@ -3,6 +3,7 @@
 
 #include "tensor/gather.h"
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -379,7 +380,8 @@ Tensor Tensor::embedding(const Tensor& weight, int64_t padding_idx, Loc where) c
     rows = mote::where(row.eq(padding_idx), weight.detach(), weight);
   }
   common_device({this, &weight});
-  return read_at({rows, {0}, {checked(*this, {Must::Row, dims_of(weight)[0]})}});
+  const Tensor y = read_at({rows, {0}, {checked(*this, {Must::Row, dims_of(weight)[0]})}});
+  return recorded("index_select", y, {&weight, this}, [] { return std::vector<int64_t>{0}; });
 }
 
 }  // namespace mote

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -167,7 +168,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, Loc where) {
   if (parts.empty()) return model->to(dtype).clone();
   Ref whole = join_in_groups(std::move(parts), axis);
   for (const Ref& none : empty) whole = prim::flat_in(none, whole);
-  return make_value(whole, tensors[0]);
+  const Tensor y = make_value(whole, tensors[0]);
+  if (!CallRecorder::current || !empty.empty()) return y;
+  std::vector<const Tensor*> operands;
+  for (const Tensor& t : tensors)
+    if (!legacy(t) || model->dim() == 1) operands.push_back(&t);
+  return note_call("cat", y, operands, {axis}, 0);
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, Loc where) {

@@ -4,6 +4,7 @@
 
 #include "tensor/autocast.h"
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -23,7 +24,8 @@ Tensor wide_matmul(const Tensor& x, const Tensor& y) {
   int64_t last = terms.dim() - 1;
   Tensor out = reduce_tensor(Op::Add, terms, {&last, 1}, false);
   if (x.dim() == 1) out = out.squeeze(-2);
-  return y.dim() == 1 ? out.squeeze(-1) : out;
+  if (y.dim() == 1) out = out.squeeze(-1);
+  return recorded("matmul", out, {&x, &y});
 }
 
 // One operand of einsum with a name per axis; each name once.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tensor/autocast.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -97,7 +98,10 @@ Tensor Tensor::layer_norm(const Ints& normalized_shape, const Tensor& weight, co
   if (Recast as{call}) return as(*this).layer_norm(normalized_shape, weight, bias, eps, where);
   Axes axes = last_axes(*this, normalized_shape, weight, bias);
   Tensor y = standardised(to(accumulator(dtype())), axes, eps);
-  return scaled(y, weight, bias).to(dtype());
+  y = scaled(y, weight, bias).to(dtype());
+  return recorded(
+      "layer_norm", y, {this, &weight, &bias},
+      [&] { return std::vector<int64_t>{static_cast<int64_t>(axes.list.size())}; }, eps);
 }
 
 Tensor Tensor::rms_norm(const Ints& normalized_shape, const Tensor& weight, double eps,
@@ -145,7 +149,11 @@ Tensor Tensor::batch_norm(const Tensor& running_mean, const Tensor& running_var,
   }
   // One factor per channel: the gradients of both its parts are made of one sum.
   Tensor factor = scaled((var + o.eps).rsqrt(), per_channel(weight, *this, "weight"), {});
-  return scaled(x - mean, factor, per_channel(bias, *this, "bias")).to(dtype());
+  const Tensor y = scaled(x - mean, factor, per_channel(bias, *this, "bias")).to(dtype());
+  if (o.training) return y;
+  return recorded(
+      "batch_norm", y, {this, &running_mean, &running_var, &weight, &bias},
+      [] { return std::vector<int64_t>(); }, o.eps);
 }
 
 Tensor Tensor::group_norm(int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,

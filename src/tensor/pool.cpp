@@ -4,6 +4,7 @@
 
 #include "tensor/given.h"
 #include "tensor/movement.h"
+#include "tensor/recorded.h"
 #include "tensor/spatial.h"
 
 namespace mote {
@@ -99,6 +100,13 @@ Tensor first_max(const Tensor& t, const Numbers& axes) {
   return best.squeeze(axes);
 }
 
+Numbers numbers_of(const Windows& w) {
+  Numbers all;
+  for (const Numbers* list : {&w.kernel, &w.stride, &w.dilation, &w.before, &w.after})
+    all.insert(all.end(), list->begin(), list->end());
+  return all;
+}
+
 Tensor unbatched(const Tensor& y, bool added) { return added ? y.squeeze(0) : y; }
 
 // Positions along axes of a plane, on axis d steps[d] apart from first[d] on: flat, in its rows.
@@ -150,6 +158,7 @@ Tensor max_pool(const Tensor& t, const Ints& kernel, const MaxPoolOptions& o, in
   const Seen seen = seen_in_place(x, w, lowest(x.dtype()));
   const bool overlapping = seen.inside == inside_of(w) && !node_of(x)->shape->symbolic;
   Tensor best = overlapping ? max_through(x, w).values : first_max(seen.values, seen.inside);
+  best = recorded("max_pool", best, {&x}, [&] { return numbers_of(w); });
   return unbatched(best, t.dim() == spatial + 1);
 }
 
@@ -188,7 +197,11 @@ Tensor avg_pool(const Tensor& t, const Ints& kernel, const AvgPoolOptions& o, in
   Tensor out = o.divisor_override ? sum / o.divisor_override
                : even             ? sum / all
                                   : sum / divisor(x, w, o);
-  return unbatched(out.to(t.dtype()), t.dim() == spatial + 1);
+  out = out.to(t.dtype());
+  // Others count what hangs over in another way.
+  if (even && !o.divisor_override)
+    out = recorded("avg_pool", out, {&x}, [&] { return numbers_of(w); });
+  return unbatched(out, t.dim() == spatial + 1);
 }
 
 // Output i covers floor(i n / m) ... ceil((i+1) n / m) of one axis: a fold over a mask, or over a

@@ -9,6 +9,7 @@
 #include "base/integers.h"
 #include "tensor/checks.h"
 #include "tensor/gather.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -41,6 +42,7 @@ State& state_of(Generators& g, uint8_t device) {
 
 // One u64 per element of the shape.
 Tensor random_bits(std::span<const Dim> dims, uint8_t device) {
+  if (CallRecorder::current) CallRecorder::current->draws.push_back(current_provenance());
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   State& state = state_of(g, device);

@@ -6,6 +6,7 @@
 #include "tensor/autocast.h"
 #include "tensor/gather.h"
 #include "tensor/given.h"
+#include "tensor/recorded.h"
 
 namespace mote {
 
@@ -142,7 +143,12 @@ Tensor Tensor::mean(const Axes& axes, bool keepdim, DType dtype, Loc where) cons
   expect(is_float(out), "needs a float tensor, got ", out);
   DType wide = accumulator(out);
   Tensor total = accumulate(Op::Add, to(out), axes, keepdim, wide);
-  return (total / count_over(*this, to_axes_or_all(axes, dim()), wide)).to(out);
+  const Tensor y = (total / count_over(*this, to_axes_or_all(axes, dim()), wide)).to(out);
+  return recorded("mean", y, {this}, [&] {
+    std::vector<int64_t> ints = to_axes_or_all(axes, dim());
+    ints.insert(ints.begin(), keepdim);
+    return ints;
+  });
 }
 
 Tensor Tensor::var(const Axes& axes, double correction, bool keepdim, Loc where) const {
@@ -268,7 +274,8 @@ Tensor Tensor::softmax(int64_t dim, DType dtype, Loc where) const {
   if (this->dim() == 0) return x.ones_like(out);
   int64_t axis = to_axis(dim, this->dim());
   Tensor e = (x - reduce_tensor(Op::Max, x, {&axis, 1}, true).detach()).exp();
-  return (e / e.sum(axis, true)).to(out);
+  return recorded("softmax", (e / e.sum(axis, true)).to(out), {&x},
+                  [&] { return std::vector<int64_t>{axis}; });
 }
 
 Tensor Tensor::log_softmax(int64_t dim, DType dtype, Loc where) const {
@@ -279,7 +286,8 @@ Tensor Tensor::log_softmax(int64_t dim, DType dtype, Loc where) const {
   if (this->dim() == 0) return x.zeros_like(out);
   int64_t axis = to_axis(dim, this->dim());
   Tensor shifted = x - reduce_tensor(Op::Max, x, {&axis, 1}, true).detach();
-  return (shifted - shifted.exp().sum(axis, true).log()).to(out);
+  return recorded("log_softmax", (shifted - shifted.exp().sum(axis, true).log()).to(out), {&x},
+                  [&] { return std::vector<int64_t>{axis}; });
 }
 
 Tensor Tensor::softmin(int64_t dim, Loc where) const {
