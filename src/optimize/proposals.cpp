@@ -301,9 +301,11 @@ class Chooser : Sketch {
     });
   }
 
-  int64_t lanes() const {
+  // Of the elements that a vector along r has; an index that is the same for all of them is none.
+  int64_t lanes(UOp r = {}) const {
     int64_t widest = 1;
-    for (const Access& a : accesses) widest = std::max<int64_t>(widest, size_of(a.dtype()));
+    for (const Access& a : accesses)
+      if (!r || a.depends_on(r)) widest = std::max<int64_t>(widest, size_of(a.dtype()));
     return std::max<int64_t>(1, target->vector_bytes / std::max<int64_t>(widest, 4));
   }
 
@@ -371,7 +373,7 @@ class Chooser : Sketch {
   // The width of vectors along r, of equals the narrowest, and its speed.
   std::pair<int64_t, double> best_width(UOp r) const {
     std::pair<int64_t, double> best{0, 0};
-    for (int64_t w = lanes(); w >= 2; w /= 2) {
+    for (int64_t w = lanes(r); w >= 2; w /= 2) {
       const double speed = may_cut(r, w) ? lane_speed(size(r), w) : -1;
       if (speed >= best.second) best = {w, speed};
     }
