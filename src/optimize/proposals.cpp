@@ -160,11 +160,16 @@ class Chooser : Sketch {
     if (n == 0) choose_lanes();
     else if (!choose_lane_apart()) return false;
     if (own_lanes().empty()) return false;
-    if (size(window) <= kMostTaps && split(range_slot(window), size(window), Role::Unroll) < 0)
+    if (size(window) <= kMostTaps && !open(range_slot(window), size(window), Role::Unroll))
       return false;
-    for (int tap : taps)
-      if (split(tap, size(range_of(tap)), Role::Upcast) < 0) return false;
-    return split(range_slot(row), rows, Role::Upcast) >= 0;
+    return std::ranges::all_of(taps, [&](int tap) { return open(tap, kMostTaps, Role::Upcast); }) &&
+           open(range_slot(row), rows, Role::Upcast);
+  }
+
+  // As much of the range as lanes have left.
+  bool open(int slot, int64_t most, Role role) {
+    const UOp r = range_of(slot);
+    return !r || split(slot, std::min(most, size(r)), role) >= 0;
   }
 
   // The longest axis along which all that is read lies in one piece, or in steps of a few.
