@@ -100,6 +100,36 @@ TEST_SUITE("kernel counts") {
     CHECK(back.total.bytes <= 5 * 4 * n);
   }
 
+  TEST_CASE("sums that are summed up further and used otherwise, too, are not made again") {
+    add_odd_devices();
+    auto narrow = [](const Sizes& shape) { return empty(shape, {.device = "NARROW"}).realize(); };
+    std::vector<Tensor> parameters, outputs;
+    auto parameter = [&](const Sizes& shape) {
+      parameters.push_back(narrow(shape).requires_grad_());
+      return parameters.back();
+    };
+    auto normed = [&](const Tensor& y) {
+      const Sizes channels{y.size(1)};
+      const Tensor mean = narrow(channels), var = narrow(channels), weight = parameter(channels);
+      const Tensor out = y.batch_norm(mean, var, weight, parameter(channels), {.training = true});
+      outputs.insert(outputs.end(), {mean, var});
+      return out;
+    };
+    constexpr int kBlocks = 2;
+    constexpr double kPositions = 8 * 28 * 28, kNarrow = 16, kWide = 96;
+    Tensor x = narrow({8, 16, 28, 28});
+    for (int i = 0; i < kBlocks; ++i) {
+      Tensor y = normed(x.conv2d(parameter({96, 16, 1, 1}))).relu6();
+      y = normed(y.conv2d(parameter({96, 1, 3, 3}), {}, {.padding = 1, .groups = 96})).relu6();
+      x = x + normed(y.conv2d(parameter({16, 96, 1, 1})));
+    }
+    const std::vector<Tensor> gradients = x.gradient(parameters, narrow({8, 16, 28, 28}));
+    outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+    // Each has two gradients. Few arguments leave little room to store what is in between.
+    const double products = kBlocks * kPositions * kWide * (2 * kNarrow + 9);
+    CHECK(explain(outputs).total.ops <= 14.5 * products);
+  }
+
   TEST_CASE("folds share a kernel only where they lose no tile") {
     auto folds = [](const std::vector<Tensor>& outputs) {
       const std::vector<KernelReport> all = explain(outputs).kernels;

@@ -51,24 +51,52 @@ int64_t load(const std::byte* p) {
   return static_cast<int64_t>(v);
 }
 
-// False may mean that some have to be looked at closely. Of a value beyond the bounds one of the
-// differences has its highest bit set, also where they wrap. Without a comparison in the loop
-// neighbours go through vectors on any machine.
+// The highest bit is set if one of them lies beyond the bounds: then one of the differences has it,
+// also where they wrap. Without a comparison in the loop neighbours go through vectors on any
+// machine.
 template <class T>
-bool all_allowed(const std::byte* p, int64_t count, int64_t step, Allowed allows) {
-  if (allows.outside) return false;
-  const auto first = static_cast<uint64_t>(allows.lo), last = static_cast<uint64_t>(allows.hi);
-  constexpr int64_t kAtOnce = 8;
-  uint64_t outside[kAtOnce] = {};
-  auto look = [&](int64_t i, int64_t apart, int64_t k) {
+[[gnu::always_inline]] inline uint64_t outside(const std::byte* p, int64_t count, int64_t step,
+                                               uint64_t first, uint64_t last) {
+  constexpr int64_t kAtOnce = 16;
+  uint64_t found[kAtOnce] = {};
+  auto look = [&](int64_t i, int64_t apart, int64_t k) __attribute__((always_inline)) {
     const auto v = static_cast<uint64_t>(load<T>(p + (i + k) * apart));
-    outside[k] |= (v - first) | (last - v);
+    found[k] |= (v - first) | (last - v);
   };
   int64_t i = 0;
   for (; step == sizeof(T) && i + kAtOnce <= count; i += kAtOnce)
     for (int64_t k = 0; k < kAtOnce; ++k) look(i, sizeof(T), k);
   for (; i < count; ++i) look(i, step, 0);
-  return std::ranges::all_of(outside, [](uint64_t o) { return static_cast<int64_t>(o) >= 0; });
+  uint64_t all = 0;
+  for (uint64_t f : found) all |= f;
+  return all;
+}
+
+template <class T>
+uint64_t outside_anywhere(const std::byte* p, int64_t count, int64_t step, uint64_t first,
+                          uint64_t last) {
+  return outside<T>(p, count, step, first, last);
+}
+
+#if defined(__x86_64__)
+template <class T>
+[[gnu::target("avx512f,avx512bw,prefer-vector-width=512"), gnu::optimize("O3")]] uint64_t
+outside_wide(const std::byte* p, int64_t count, int64_t step, uint64_t first, uint64_t last) {
+  return outside<T>(p, count, step, first, last);
+}
+#endif
+
+// False may mean that some have to be looked at closely.
+template <class T>
+bool all_allowed(const std::byte* p, int64_t count, int64_t step, Allowed allows) {
+  if (allows.outside) return false;
+  const auto first = static_cast<uint64_t>(allows.lo), last = static_cast<uint64_t>(allows.hi);
+  auto look = outside_anywhere<T>;
+#if defined(__x86_64__)
+  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+  if (wide) look = outside_wide<T>;
+#endif
+  return static_cast<int64_t>(look(p, count, step, first, last)) >= 0;
 }
 
 // Numbers, or values of bound variables.

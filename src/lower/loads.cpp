@@ -109,6 +109,30 @@ bool fits_narrow(std::span<const UOp> order) {
   return true;
 }
 
+bool is_lane(UOp r) { return range_role(r) == Role::Vector; }
+
+// What is the same for all lanes is computed once, and cut to 32 bits then.
+UOp in_32_bits(UOp n, const Mapped& now) {
+  const bool is_sum = n->is(Op::Add) || n->is(Op::Mul) || n->is(Op::Neg);
+  if (!is_sum || std::ranges::none_of(open_ranges(n), is_lane)) return cast(now(n), DType::i32);
+  std::vector<UOp> src;
+  for (Node* s : n->src()) src.push_back(in_32_bits(UOp(s), now));
+  return make(n->op, DType::i32, src, n->arg);
+}
+
+// Positions of lanes that are only compared, as by gates at edges: a vector has twice as many of 32
+// bits.
+UOp compare_narrow(UOp n, const Mapped& now) {
+  if (!n->is(Op::Lt) && !n->is(Op::Eq)) return {};
+  auto fits = [](Node* s) {
+    return s->dtype == DType::index && s->lo > INT32_MIN && s->hi < INT32_MAX;
+  };
+  if (!std::ranges::all_of(n->src(), fits) || std::ranges::none_of(open_ranges(n), is_lane))
+    return {};
+  const UOp src[] = {in_32_bits(n->src(0), now), in_32_bits(n->src(1), now)};
+  return make(n->op, n->dtype, src, n->arg);
+}
+
 }  // namespace
 
 UOp choose_index_width(UOp body, const Target& target) {
@@ -116,6 +140,8 @@ UOp choose_index_width(UOp body, const Target& target) {
       (target.narrow_index || !target.has(DType::i64)) && fits_narrow(toposort(body));
   const DType width = narrow ? DType::i32 : DType::i64;
   return map_nodes("choose index width", body, [&](UOp n, const Mapped& now) {
+    if (!narrow && n->dtype == DType::boolean && target.has(DType::i32))
+      return compare_narrow(n, now);
     if (n->dtype != DType::index) return UOp();
     return arena().make(n->op, width, now.src, n->arg);
   });

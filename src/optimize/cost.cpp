@@ -442,7 +442,7 @@ class Model {
   static constexpr Level kLevel[kLevels] = {
       {&Target::l1_bytes,         2,   0.5},
       {&Target::l2_bytes,         2.5, 4  },
-      {&Target::core_cache_bytes, 9,   10 }
+      {&Target::core_cache_bytes, 9,   30 }
   };
   static constexpr int kNear = 0, kFar = 1, kMemory = 2;
 

@@ -144,8 +144,9 @@ class Chooser : Sketch {
     return reduces.empty() && own_lanes().empty() && share_places();
   }
   // Planes that windows are read from, and rows of outputs in registers: a row that is read serves
-  // all of them that meet it in their windows.
-  bool planes(int) {
+  // all of them that meet it in their windows. Where windows are some positions apart, so may lanes
+  // be, instead of along a window: then all places of the window are open at once.
+  bool planes(int n) {
     order_reduces(*this, false);
     if (!gather(*this, 1, Gather::NearPlanes)) return false;
     const auto plane = std::ranges::find_if(
@@ -155,11 +156,51 @@ class Chooser : Sketch {
     if (!row) return false;
     auto apart = [&](UOp k) { return std::llabs(plane->step(k) - plane->step(row)); };
     const UOp window = *std::ranges::min_element(reduces, {}, apart);
-    choose_lanes();
+    const std::vector<int> taps = n ? taps_of(*plane, row) : std::vector<int>();
+    if (n == 0) choose_lanes();
+    else if (!choose_lane_apart()) return false;
     if (own_lanes().empty()) return false;
-    if (size(window) <= kMostTaps && split(range_slot(window), size(window), Role::Unroll) < 0)
+    if (size(window) <= kMostTaps && !open(range_slot(window), size(window), Role::Unroll))
       return false;
-    return split(range_slot(row), rows, Role::Upcast) >= 0;
+    return std::ranges::all_of(taps, [&](int tap) { return open(tap, kMostTaps, Role::Upcast); }) &&
+           open(range_slot(row), rows, Role::Upcast);
+  }
+
+  // As much of the range as lanes have left.
+  bool open(int slot, int64_t most, Role role) {
+    const UOp r = range_of(slot);
+    return !r || split(slot, std::min(most, size(r)), role) >= 0;
+  }
+
+  // The longest axis along which all that is read lies in one piece, or in steps of a few.
+  bool choose_lane_apart() {
+    constexpr int64_t kMostApart = 4, kLeast = 8;
+    UOp best;
+    for (auto* list : {&outputs, &reduces})
+      for (UOp r : *list) {
+        bool moves = false, is_apart = false;
+        const bool meets = std::ranges::all_of(accesses, [&](const Access& a) {
+          const std::optional<int64_t> step = a.stride(r);
+          const bool plane = !a.store && a.memory->is(Op::Stage);
+          moves |= step == 1, is_apart |= plane && step > 1;
+          return step && *step >= 0 && *step <= (plane ? kMostApart : 1);
+        });
+        if (meets && moves && is_apart && size(r) >= kLeast && (!best || size(r) > size(best)))
+          best = r;
+      }
+    const int64_t width = best ? best_width(best).first : 0;
+    if (width < 4) return false;
+    lanes_.push_back(next_slot());
+    return act({Action::Split, range_slot(best), width, Role::Vector});
+  }
+
+  // The gradient of a window has its places as outputs.
+  std::vector<int> taps_of(const Access& plane, UOp row) const {
+    std::vector<int> taps;
+    for (UOp r : outputs)
+      if (r != row && plane.step(r) && size(r) <= kMostTaps && size(r) > 1)
+        taps.push_back(range_slot(r));
+    return taps;
   }
 
   // An axis around lanes that windows move along, and as many of its positions as there are registers
@@ -301,9 +342,11 @@ class Chooser : Sketch {
     });
   }
 
-  int64_t lanes() const {
+  // Of the elements that a vector along r has; an index that is the same for all of them is none.
+  int64_t lanes(UOp r = {}) const {
     int64_t widest = 1;
-    for (const Access& a : accesses) widest = std::max<int64_t>(widest, size_of(a.dtype()));
+    for (const Access& a : accesses)
+      if (!r || a.depends_on(r)) widest = std::max<int64_t>(widest, size_of(a.dtype()));
     return std::max<int64_t>(1, target->vector_bytes / std::max<int64_t>(widest, 4));
   }
 
@@ -371,7 +414,7 @@ class Chooser : Sketch {
   // The width of vectors along r, of equals the narrowest, and its speed.
   std::pair<int64_t, double> best_width(UOp r) const {
     std::pair<int64_t, double> best{0, 0};
-    for (int64_t w = lanes(); w >= 2; w /= 2) {
+    for (int64_t w = lanes(r); w >= 2; w /= 2) {
       const double speed = may_cut(r, w) ? lane_speed(size(r), w) : -1;
       if (speed >= best.second) best = {w, speed};
     }
@@ -637,7 +680,7 @@ class Chooser : Sketch {
 
 const Chooser::Proposal Chooser::kProposals[8] = {
     {"contraction",  18, &Chooser::contraction },
-    {"planes",       1,  &Chooser::planes      },
+    {"planes",       2,  &Chooser::planes      },
     {"squares",      1,  &Chooser::squares     },
     {"memory order", 1,  &Chooser::memory_order},
     {"sweep",        1,  &Chooser::sweep       },

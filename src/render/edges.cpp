@@ -23,6 +23,8 @@ std::optional<int64_t> step_of(UOp position, UOp loop) {
                                  b = step_of(position->src(1), loop);
     return a && b ? std::optional(*a + *b) : std::nullopt;
   }
+  if (position->is(Op::Cast) && keeps_value(position->src(0), position->dtype))
+    return step_of(position->src(0), loop);
   const bool scales = position->is(Op::Mul) || position->is(Op::Shl);
   if (!scales || !position->src(1)->is(Op::Const)) return {};
   const std::optional<int64_t> step = step_of(position->src(0), loop);

@@ -7,13 +7,12 @@
 
 namespace mote {
 
-namespace {
-
-// A cast that keeps the value, for values that are what their interval says.
 bool keeps_value(UOp from, DType to) {
   return is_int(from->dtype) && is_int(to) && is_exact(from) && from->lo >= row(to).lo &&
          from->hi <= row(to).hi;
 }
+
+namespace {
 
 Steps scaled(Steps s, int64_t by) {
   for (int64_t& v : s.step) v *= by;

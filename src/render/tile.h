@@ -25,6 +25,8 @@ struct Steps {
 
 // True if an integer value cannot have wrapped, by its interval.
 bool is_exact(UOp u);
+// A cast that keeps the value, for values that are what their interval says.
+bool keeps_value(UOp from, DType to);
 
 class Tiles {
  public:

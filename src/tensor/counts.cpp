@@ -190,20 +190,43 @@ Tensor Tensor::nanquantile(Operand q, const Axes& axes, bool keepdim, const char
   return quantiles(*this, q, axes, keepdim, interpolation, true);
 }
 
-// In order, the first place at which a run is as long as the longest is its last.
+// Where the mode of the last axis stands. In order, the first place at which a run is as long as the
+// longest is its last.
+static Tensor mode_by_order(const Tensor& x, const Dim& n) {
+  const int64_t last = x.dim() - 1;
+  const Tensor order = stored(argsort_last(x, false, n)), sorted = stored(gather_at(x, last, order));
+  const Tensor place = positions_along(sorted, last, DType::i32);
+  const Tensor begin = mote::where(starts(sorted, last), place, 0).cummax(last).values;
+  return gather_at(order, last, (place - begin).argmax(last, true));
+}
+
+// The same without order: all pairs of a short axis are compared. No NaN equals another.
+static Tensor mode_by_pairs(const Tensor& x, const Dim& n) {
+  const Tensor key = stored(ordered_key(x)), place = positions_along(key, x.dim() - 1, DType::i32);
+  const Tensor same = key.unsqueeze(-2).eq(key.unsqueeze(-1)).to(DType::i32);
+  Tensor count = same.sum(-1, false, DType::i32);
+  if (x.is_floating_point()) count = mote::where(x.isnan(), 1, count);
+  count = stored(count);
+  const Tensor best = stored(count.amax(-1, true)), often = count.eq(best);
+  const int64_t most = key.dtype() == DType::i64 ? INT64_MAX : INT32_MAX;
+  const Tensor least = stored(mote::where(often, key, most).amin(-1, true));
+  const Tensor hit = often & key.eq(least);
+  const Tensor first = mote::where(hit, place, n.size).amin(-1, true);
+  const Tensor end = mote::where(hit, place, -1).amax(-1, true);
+  return mote::where(best.gt(1), end, first).to_long();
+}
+
 ValuesIndices Tensor::mode(int64_t dim, bool keepdim, Loc where) const {
   Call call("mode", where);
   const int64_t axis = to_axis(dim, this->dim());
   if (this->dim() == 0) return {clone(), zeros_like(DType::i64)};
   const Dim n = dims_of(*this)[static_cast<size_t>(axis)];
   expect(n != Dim(0), "axis ", axis, " of shape ", *this, " is empty, so it has no mode");
-  const Tensor x = detach().movedim(axis, -1), order = stored(argsort_last(x, false, n));
-  const int64_t last = this->dim() - 1;
-  const Tensor sorted = stored(gather_at(x, last, order));
-  const Tensor place = positions_along(sorted, last, DType::i32);
-  const Tensor begin = mote::where(starts(sorted, last), place, 0).cummax(last).values;
-  const Tensor end = (place - begin).argmax(last, true);
-  const Tensor at = stored(gather_at(order, last, end).movedim(last, axis));
+  constexpr int64_t kShort = 192;
+  const Tensor x = detach().movedim(axis, -1);
+  const bool is_short = !n.is_symbolic() && n.size <= kShort;
+  const Tensor where_it_is = is_short ? mode_by_pairs(x, n) : mode_by_order(x, n);
+  const Tensor at = stored(where_it_is.movedim(this->dim() - 1, axis));
   const Tensor value = gather_at(*this, axis, at);
   return keepdim ? ValuesIndices{value, at} : ValuesIndices{value.squeeze(axis), at.squeeze(axis)};
 }

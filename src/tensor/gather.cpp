@@ -291,8 +291,19 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, Nu
 Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& src, Loc where) const {
   Call call("index_copy", where);
   if (Recast as{call, *this, src}) return as(*this).index_copy(dim, index, as(src), where);
-  int64_t axis = to_axis(dim, this->dim());
-  return scatter(axis, along(index, axis, src), src);
+  const int64_t axis = to_axis(dim, this->dim());
+  const Tensor spread = along(index, axis, src);
+  std::vector<Dim> fits = dims_of(*this);
+  if (this->dim() == src.dim()) fits[static_cast<size_t>(axis)] = Dim(index.numel());
+  if (index.numel() == 0 || dims_of(src) != fits) return scatter(axis, spread, src);
+  expect(src.dtype() == dtype(), "source of ", src.dtype(), " and tensor of ", dtype());
+  common_device({this, &index, &src});
+  // Which of the positions is the last for a place is found once for all that lies along it.
+  const Dim n(size(axis));
+  const Tensor at = as_positions(checked_index(index.reshape(-1), n), n);
+  std::vector<Dim> shape(static_cast<size_t>(src.dim()) + 1, Dim(1));
+  shape[static_cast<size_t>(axis)] = n, shape.back() = Dim(index.numel());
+  return last_match(reshaped(matches(at, n), shape), src.movedim(axis, -1).unsqueeze(axis), *this);
 }
 Tensor Tensor::index_fill(int64_t dim, const Tensor& index, Operand value, Loc where) const {
   Call call("index_fill", where);

@@ -157,6 +157,24 @@ Tensor sorted_positions(const Tensor& key, int bits) {
                    sorted_positions(gather_at(high, key.dim() - 1, first), 32));
 }
 
+// The same for keys that take all of 64 bits, without a sort: each is the smallest of those that come
+// behind the one before.
+Tensor few_positions(const Tensor& key, int64_t k) {
+  const Tensor place = positions_along(key, key.dim() - 1, DType::i64);
+  const Tensor none = full({}, INT64_MAX, {DType::i64, key.device()});
+  std::vector<Tensor> found;
+  Tensor left;
+  for (int64_t i = 0; i < k; ++i) {
+    auto least = [&](const Tensor& x, const Tensor& of) {
+      return stored(where(of, x, none).amin(-1, true));
+    };
+    const Tensor value = i ? least(key, left) : stored(key.amin(-1, true)), equal = key.eq(value);
+    found.push_back(least(place, i ? left & equal : equal));
+    left = (key > value) | (equal & (place > found.back()));
+  }
+  return cat(found, -1);
+}
+
 // Positions of the k smallest keys, in order. They lie in the k blocks with the smallest minima.
 Tensor smallest_positions(const Tensor& key, int64_t k, int bits) {
   const int64_t n = key.size(-1), last = key.dim() - 1;
@@ -178,10 +196,14 @@ Tensor smallest_positions(const Tensor& key, int64_t k, int bits) {
     return position_in(first_of(stored(gather_at(even, last, elements(block))), k, bits));
   }
   // Without positions the blocks are put in order again, so that the first of equal keys stays so.
-  const Tensor first = sorted_positions(minima, bits).narrow(-1, 0, k).to(DType::i32);
+  const bool few = k <= kFew;
+  const Tensor first =
+      (few ? few_positions(minima, k) : sorted_positions(minima, bits).narrow(-1, 0, k))
+          .to(DType::i32);
   const Tensor at = elements((sorted_packed(with_positions(first), 32) >> 32));
-  return gather_at(at, last,
-                   sorted_positions(stored(gather_at(even, last, at)), bits).narrow(-1, 0, k));
+  const Tensor keys = stored(gather_at(even, last, at));
+  return gather_at(
+      at, last, few ? few_positions(keys, k) : sorted_positions(keys, bits).narrow(-1, 0, k));
 }
 
 }  // namespace
