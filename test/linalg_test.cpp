@@ -150,6 +150,9 @@ TEST_CASE("linalg: all odd matrices have factors" * doctest::test_suite("soak"))
   manual_seed(12);
   for (const char* kind : kinds)
     for (int64_t n : {1, 2, 3, 31, 64, 65, 100, 256, 512}) {
+      const std::string name = kind;
+      const bool is_hard = name == "graded" || name == "clustered" || name == "Hilbert's";
+      if (n > 100 && name != "random" && !is_hard) continue;
       check_all(kind, n, n, DType::f32);
       if (n <= 256) check_all(kind, n, n, DType::f64);
       if (n <= 256) check_all(kind, n + 13, n, DType::f32);

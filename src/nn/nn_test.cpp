@@ -39,18 +39,9 @@ std::string names(T& value) {
 
 TEST_CASE("fields: every container is walked, in the order listed") {
   Tensor t = zeros({2});
-  Outer o{
-      {{t, t},  {t, {}}},
-      {{"k", t}      },
-      {       },
-      Inner{t,      t},
-      {t,       {t, t}},
-      {t,       t},
-      {       }
-  };
-  CHECK(names(o) ==
-        "list.0.a list.0.b list.1.a named.k present.a present.b pair.0 pair.1.a pair.1.b "
-        "two.0 two.1 ");
+  Outer o{{{t, t}, {t, {}}}, {{"k", t}}, {}, Inner{t, t}, {t, {t, t}}, {t, t}, {}};
+  CHECK(names(o) == "list.0.a list.0.b list.1.a named.k present.a present.b pair.0 pair.1.a pair.1.b "
+                    "two.0 two.1 ");
   const Outer& fixed = o;
   CHECK(names(fixed) == names(o));
 }
@@ -64,12 +55,10 @@ TEST_CASE("fields: train and eval reach every module") {
 }
 
 TEST_CASE("nn: names and shapes as in PyTorch, parameters are leaves") {
-  nn::Sequential net(
-      nn::Conv2d(3, 8, 3, {.groups = 1}), nn::BatchNorm(8),
-      [](const Tensor& x) { return x.relu().flatten(1); }, nn::Linear(8, 4));
-  CHECK(names(net) ==
-        "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "
-        "1.num_batches_tracked 3.weight 3.bias ");
+  nn::Sequential net(nn::Conv2d(3, 8, 3, {.groups = 1}), nn::BatchNorm(8),
+                     [](const Tensor& x) { return x.relu().flatten(1); }, nn::Linear(8, 4));
+  CHECK(names(net) == "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "
+                      "1.num_batches_tracked 3.weight 3.bias ");
   CHECK(parameters(net).size() == 6);
   for (const Tensor& p : parameters(net)) CHECK(p.requires_grad());
   Tensor y = net(rand({2, 3, 3, 3}));
@@ -232,10 +221,7 @@ TEST_CASE("nn: a module is cast and moved, and every handle sees it") {
 
 TEST_CASE("nn: recurrent cells step as their formulas say") {
   nn::GRUCell gru(2, 3);
-  Tensor x = tensor({
-             {0.5, -1.0}
-  }),
-         h = gru(x);
+  Tensor x = tensor({{0.5, -1.0}}), h = gru(x);
   CHECK(h.shape() == std::vector<int64_t>{1, 3});
   // From a zero state: (1 - z) * tanh(W x + b + r * b')
   Tensor in = x.linear(gru.weight_ih, gru.bias_ih);
@@ -251,10 +237,7 @@ TEST_CASE("nn: recurrent cells step as their formulas say") {
 
 TEST_CASE("nn: batch norm moves its statistics only while training") {
   nn::BatchNorm bn(2);
-  Tensor x = tensor({
-      {1.0, 2.0},
-      {3.0, 6.0}
-  });
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 6.0}});
   Tensor y = bn(x);
   realize({y, bn.running_mean, bn.running_var, bn.num_batches_tracked});
   CHECK(bn.running_mean.to_vector<float>()[0] == doctest::Approx(0.2));
@@ -294,9 +277,8 @@ TEST_CASE("nn: errors of modules being made name the user's line") {
         with_line("[GroupNorm] 4 channels cannot be divided into 3 groups", __LINE__ - 1));
   CHECK(error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }) ==
         with_line("[Conv] 3 and 4 channels cannot be divided into 2 groups", __LINE__ - 1));
-  CHECK(error_of([] {
-          ConvTranspose1d(3, 4, {3, 3});
-        }) == with_line("[ConvTranspose] needs 1 or 1 kernel sizes, got 2", __LINE__ - 1));
+  CHECK(error_of([] { ConvTranspose1d(3, 4, {3, 3}); }) ==
+        with_line("[ConvTranspose] needs 1 or 1 kernel sizes, got 2", __LINE__ - 1));
   CHECK(error_of([] { MultiheadAttention(5, 2); }) ==
         with_line("[MultiheadAttention] 5 features cannot be divided into 2 heads", __LINE__ - 1));
   CHECK(error_of([] { LSTMCell(2, -1); }) ==
@@ -341,8 +323,7 @@ TEST_CASE("nn: functions as modules") {
 }
 
 TEST_CASE("nn: errors inside a Sequential name the line of its call") {
-  nn::Sequential net(
-      nn::Linear(2, 3), [](const Tensor& x) { return x.relu(); }, nn::Linear(4, 1));
+  nn::Sequential net(nn::Linear(2, 3), [](const Tensor& x) { return x.relu(); }, nn::Linear(4, 1));
   std::string what = error_of([&] { net(zeros({1, 2})); });
   CHECK(what.find(with_line("", __LINE__ - 1)) != what.npos);
   nn::Sequential outer(net);

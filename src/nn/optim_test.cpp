@@ -462,11 +462,12 @@ TEST_CASE("optim: settings out of range are errors") {
 }
 
 TEST_CASE("optim: a factor of the rate may capture what it needs") {
+  using namespace mote::optim;
   const int64_t warm_up = 10;
   Schedule up = lambda_lr(0.5, [=](int64_t step) {
     return step < warm_up ? static_cast<double>(step) / static_cast<double>(warm_up) : 1.0;
   });
-  Schedule copy = up, both = chained_lr(0.5, {up, step_lr(0.5, 3)});
+  const Schedule copy = up, both = chained_lr(0.5, {up, step_lr(0.5, 3)});
   up = constant_lr(0.5);
   CHECK(copy(5) == 0.25);
   CHECK(copy(20) == 0.5);

@@ -10,7 +10,7 @@ namespace mote::factor {
 
 namespace {
 
-constexpr int64_t kLeaf = 32;
+constexpr int64_t kLeaf = 8;
 
 double eps_of(const Tensor& t) { return t.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23; }
 
@@ -99,7 +99,7 @@ Joined joined(const Tensor& given_poles, const Tensor& given_z, const Tensor& rh
 }  // namespace
 
 Spectrum eigh(const Tensor& given) {
-  if (given.size(1) <= 2 * kLeaf) return eigh_by_rotations(given);
+  if (given.size(1) <= kLeaf) return eigh_by_rotations(given);
   const AsRealized from_memory;
   const int64_t batch = given.size(0), size = given.size(1);
   Tensor most = given.abs().amax(Axes{1, 2}, true);
