@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -30,7 +31,10 @@ std::set<std::string> files_of_before(const fs::path& folder) {
   return out;
 }
 
+// Leaves a file alone that is as it should be.
 void write_text(const fs::path& path, std::string_view bytes) {
+  std::ifstream before(path, std::ios::binary);
+  if (before && std::string(std::istreambuf_iterator<char>(before), {}) == bytes) return;
   OutputFile out(path.string());
   out.write(bytes);
   out.commit();
