@@ -180,6 +180,7 @@ TEST_SUITE("command line") {
     says("run gpt --steps 0", "[run] --steps needs a whole number, 1 or more, got '0'");
     says("run gpt --top-p 2", "[run] --top-p needs a number above 0 and at most 1, got '2'");
     says("run gpt --top-p 0", "[run] --top-p needs a number above 0 and at most 1, got '0'");
+    says("run gpt --top-k 0", "[run] --top-k needs a whole number, 1 or more, got '0'");
     says("train mnist --layers 3", "[train] --layers is not an option of `train mnist`");
     says("run llama2c --data x", "[run] --data is not an option of `run llama2c`");
     says("devices --json=yes", "[devices] --json takes no value, got 'yes'");

@@ -1,5 +1,5 @@
-// `mote docs`: every link and anchor of the site leads somewhere on it, and what the headers declare
-// is in its index. How it looks is checked by eye: docs/sound.md says how.
+// `mote docs`: every link and anchor of the site leads somewhere, and what the headers declare is
+// in its index. How it looks is checked by eye: docs/sound.md says how.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 const std::string root = MOTE_SOURCE_DIR "/";
 
-const Site& site() {
-  static const Site made = make_site(root);
+const Website& site() {
+  static const Website made = make_website(root);
   return made;
 }
 
@@ -157,7 +157,8 @@ TEST_CASE("docs site: the index has what the headers declare") {
   }
   CHECK(found > 900);
   for (const char* name : {"Tensor::cos", "cos", "nn::ReLU", "nn::ZeroPad2d", "fft::rfft2",
-                           "optim::AdamW", "nn::Linear::weight", "DType", "Tensor::matmul"})
+                           "optim::AdamW", "nn::Linear::weight", "DType", "Tensor::matmul",
+                           "MOTE_FIELDS"})
     CHECK_MESSAGE(names.contains(name), name);
   // Both sides of the table of PyTorch's names.
   std::istringstream page(read_file(root + "docs/coverage.md"));

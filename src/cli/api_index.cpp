@@ -89,6 +89,8 @@ std::vector<std::string> split_commas(std::string_view s) {
 
 // ---- macros that declare
 
+constexpr std::string_view kFields = "MOTE_FIELDS";  // what programs call
+
 struct Macro {
   std::vector<std::string> parameters;
   std::string body, comment;
@@ -321,11 +323,21 @@ class Reader {
     const std::string name(first_word(s));
     macros_.erase(name);
     s.remove_prefix(name.size());
+    if (defines && name == kFields) add_macro(name);
     if (!defines || !s.starts_with('(')) return;
     const size_t end = behind_brackets(s, 0);
-    std::string body = name == "MOTE_FIELDS" ? "" : joined(s.substr(end));  // of no use to readers
+    std::string body = name == kFields ? "" : joined(s.substr(end));  // of no use to readers
     macros_[name] = {split_commas(s.substr(1, end - 2)), std::move(body),
                      std::exchange(comment_, "")};
+    comment_open_ = false;
+  }
+
+  void add_macro(const std::string& name) {
+    Declaration d;
+    d.names = {name};
+    d.text = "#define " + name + "(...)";
+    d.line = line();
+    header_.groups.push_back({"", std::exchange(comment_, ""), {std::move(d)}});
     comment_open_ = false;
   }
 

@@ -47,7 +47,8 @@ TEST_CASE("api index: what is public of classes") {
                " private:\n  // Hidden.\n  int secret_ = 0;\n};\n"
                "class C {\n  int hidden;\n public:\n  enum Kind { One, Two } kind = One;\n"
                "  double (*formula)(int) = nullptr;\n};\nstruct Forward;\n}") ==
-      "nn | A | struct A : B<int> | a note | \n"
+      " | MOTE_FIELDS | #define MOTE_FIELDS(...) |  | \n"
+        "nn | A | struct A : B<int> | a note | \n"
       "nn::A | weight bias | Tensor weight, bias = {} |  | \n"
       "nn::A | A | A() = default |  | \n"
       "nn::A | A | explicit A(int n) |  | \n"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -30,13 +31,16 @@ std::set<std::string> files_of_before(const fs::path& folder) {
   return out;
 }
 
+// Leaves a file alone that is as it should be.
 void write_text(const fs::path& path, std::string_view bytes) {
+  std::ifstream before(path, std::ios::binary);
+  if (before && std::string(std::istreambuf_iterator<char>(before), {}) == bytes) return;
   OutputFile out(path.string());
   out.write(bytes);
   out.commit();
 }
 
-void write_site(const Site& site, const fs::path& folder) {
+void write_site(const Website& site, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error && fs::is_directory(folder), "[docs] the folder ", folder.string(),
@@ -59,7 +63,7 @@ void write_site(const Site& site, const fs::path& folder) {
 int run_docs(const Words& words) {
   const std::string source = words.text("from", tool_path(".."));
   const fs::path folder = words.text("out", "mote-docs");
-  const Site site = make_site(fs::path(source).lexically_normal().string());
+  const Website site = make_website(fs::path(source).lexically_normal().string());
   write_site(site, folder);
   std::printf("%zu pages and %zu names of the API; open %s\n", site.pages, site.declarations,
               printable((folder / "index.html").string()).c_str());

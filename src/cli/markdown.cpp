@@ -150,10 +150,9 @@ class Converter {
     if (target.empty() || target.find_first_of(" <>\"") != target.npos) return at;
     const std::string href = options_.link ? options_.link(target) : std::string(target);
     std::string_view words = s.substr(at + 1, close - at - 1);
-    const std::string title =
-        options_.title && target.substr(0, target.find('#')).ends_with(words)
-            ? options_.title(target)
-            : "";
+    const std::string title = options_.title && target.substr(0, target.find('#')).ends_with(words)
+                                  ? options_.title(target)
+                                  : "";
     in_link_ = true;
     out += "<a href=\"" + escape_html(href) + "\">" + line(title.empty() ? words : title) + "</a>";
     in_link_ = false;

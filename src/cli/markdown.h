@@ -1,6 +1,6 @@
-// Markdown as this repository's pages use it, as HTML: headings, paragraphs, lists in lists, tables,
-// fenced and indented code, quotes, rules, links, code, strong and emphasised text. Raw HTML is text
-// like any other, so that nothing in a page can become markup.
+// Markdown as this repository's pages use it, as HTML: headings, paragraphs, lists in lists,
+// tables, fenced and indented code, quotes, rules, links, code, strong and emphasised text. Raw
+// HTML is text like any other, so that nothing in a page can become markup.
 #pragma once
 #include <functional>
 #include <string>

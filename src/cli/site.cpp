@@ -120,12 +120,12 @@ class Maker {
  public:
   explicit Maker(const std::string& source) : root_(source) {}
 
-  Site make() {
+  Website make() {
     read_headers_there();
     list_pages();
     for (size_t i = 0; i < pages_.size(); ++i) convert(i);  // which adds those that are linked to
     add_api_pages();
-    Site site;
+    Website site;
     for (const Page& page : pages_) site.files[page.file] = whole(page);
     site.files["style.css"] = site_style;
     site.files["search.js"] = site_script;
@@ -344,7 +344,7 @@ class Maker {
 
 }  // namespace
 
-Site make_site(const std::string& source) {
+Website make_website(const std::string& source) {
   check(fs::is_regular_file(fs::path(source) / "README.md") &&
             fs::is_directory(fs::path(source) / "include/mote"),
         "[docs] ", source, " is not mote's source tree: it lacks README.md or include/mote");

@@ -6,14 +6,14 @@
 
 namespace mote {
 
-struct Site {
+struct Website {
   std::map<std::string, std::string> files;  // by name; HTML, CSS and JavaScript
   size_t pages = 0, declarations = 0;
 };
 
 // source: the folder with README.md, docs/, examples/ and include/mote/. A link that leads to
 // nothing there is an error that names the page.
-Site make_site(const std::string& source);
+Website make_website(const std::string& source);
 
 // site_look.cpp: what all pages share.
 extern const char* const site_style;

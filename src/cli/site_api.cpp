@@ -107,8 +107,9 @@ std::string set_in_html(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
   const bool list = lines[0].starts_with("* ");
   const size_t gap = lines[0].find("  "), column = lines[0].find_first_not_of(' ', gap);
-  const bool terms = !list && gap != 0 && column != text.npos && !text.starts_with("//") &&
-                     text.find(';') == text.npos;
+  const bool code =
+      text.starts_with("//") || text.find(";\n") != text.npos || text.find(";  ") != text.npos;
+  const bool terms = !list && !code && gap != 0 && column != text.npos;
   if (!list && !terms) return "<pre><code>" + highlight("cpp", text) + "</code></pre>\n";
   std::string out = list ? "<ul>\n" : "<dl>\n";
   const char* end = list ? "</li>\n" : "</dd>\n";

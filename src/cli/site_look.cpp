@@ -22,10 +22,12 @@ body { margin: 0; background: var(--back); color: var(--text);
   font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 a { color: var(--link); text-decoration: none; }
 a:hover { text-decoration: underline; }
-code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono",
+  monospace; }
 code { font-size: 0.86em; background: var(--code); border-radius: 4px; padding: 0.1em 0.3em;
   overflow-wrap: break-word; }
-pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: 0.8rem 1rem;
+pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px;
+  padding: 0.8rem 1rem;
   overflow-x: auto; line-height: 1.5; font-size: 0.85rem; }
 pre code { background: none; padding: 0; font-size: inherit; white-space: pre; }
 h1, h2, h3, h4 { line-height: 1.25; margin: 2rem 0 0.8rem; }
@@ -36,29 +38,36 @@ h3 { font-size: 1.1rem; }
 :is(h1, h2, h3, h4):hover .anchor, .anchor:focus { opacity: 1; }
 .table { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; min-width: 50%; font-size: 0.93rem; }
-th, td { border: 1px solid var(--line); padding: 0.4rem 0.7rem; text-align: left; vertical-align: top; }
+th, td { border: 1px solid var(--line); padding: 0.4rem 0.7rem; text-align: left;
+  vertical-align: top; }
 th { background: var(--side); }
-blockquote { margin: 1rem 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--soft); }
+blockquote { margin: 1rem 0; padding-left: 1rem; border-left: 3px solid var(--line);
+  color: var(--soft); }
 hr { border: 0; border-top: 1px solid var(--line); margin: 2rem 0; }
 header { position: sticky; top: 0; z-index: 2; display: flex; gap: 1rem; align-items: center;
-  height: 3.4rem; padding: 0 1.2rem; background: var(--back); border-bottom: 1px solid var(--line); }
+  height: 3.4rem; padding: 0 1.2rem; background: var(--back);
+  border-bottom: 1px solid var(--line); }
 header .home { font-weight: 700; font-size: 1.15rem; color: var(--text); }
 #search-box { margin-left: auto; width: min(24rem, 60vw); padding: 0.4rem 0.8rem; font: inherit;
   font-size: 0.95rem; color: var(--text); background: var(--side); border: 1px solid var(--line);
   border-radius: 8px; }
-#search-results { position: absolute; right: 1.2rem; top: 3.2rem; width: min(40rem, calc(100vw - 2.4rem));
+#search-results { position: absolute; right: 1.2rem; top: 3.2rem;
+  width: min(40rem, calc(100vw - 2.4rem));
   max-height: 75vh; overflow-y: auto; margin: 0; padding: 0.4rem; list-style: none;
   background: var(--back); border: 1px solid var(--line); border-radius: 8px;
   box-shadow: 0 8px 30px rgba(0, 0, 0, 0.25); }
 #search-results:empty { display: none; }
-#search-results a { display: block; padding: 0.4rem 0.6rem; border-radius: 6px; color: var(--text); }
+#search-results a { display: block; padding: 0.4rem 0.6rem; border-radius: 6px;
+  color: var(--text); }
 #search-results a:hover, #search-results a.at { background: var(--side); text-decoration: none; }
 #search-results b { color: var(--link); }
 #search-results small { color: var(--soft); display: block; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; }
-.frame { display: grid; grid-template-columns: 16rem minmax(0, 1fr); max-width: 90rem; margin: 0 auto; }
+.frame { display: grid; grid-template-columns: 16rem minmax(0, 1fr); max-width: 90rem;
+  margin: 0 auto; }
 nav { background: var(--side); border-right: 1px solid var(--line); padding: 1rem 1.2rem 3rem;
-  font-size: 0.93rem; position: sticky; top: 3.4rem; height: calc(100vh - 3.4rem); overflow-y: auto; }
+  font-size: 0.93rem; position: sticky; top: 3.4rem; height: calc(100vh - 3.4rem);
+  overflow-y: auto; }
 nav summary { display: none; }
 nav h2 { font-size: 0.78rem; text-transform: uppercase; letter-spacing: 0.06em; color: var(--soft);
   border: 0; margin: 1.2rem 0 0.3rem; padding: 0; }
@@ -68,7 +77,8 @@ nav li a.here { color: var(--accent); font-weight: 600; }
 main { padding: 1.5rem 2.5rem 5rem; min-width: 0; display: grid;
   grid-template-columns: minmax(0, 48rem) 14rem; column-gap: 3rem; justify-content: center; }
 main.wide { grid-template-columns: minmax(0, 64rem); }
-.contents { position: sticky; top: 4.5rem; align-self: start; font-size: 0.86rem; padding-top: 0.6rem;
+.contents { position: sticky; top: 4.5rem; align-self: start; font-size: 0.86rem;
+  padding-top: 0.6rem;
   max-height: calc(100vh - 6rem); overflow-y: auto; }
 .contents a { color: var(--soft); display: block; padding: 0.12rem 0; }
 .contents .level3 { padding-left: 0.9rem; }
@@ -92,7 +102,10 @@ dd { margin: 0 0 0.5rem 1.5rem; }
   width: 2.6rem; margin-right: 1rem; text-align: right; color: var(--soft); opacity: 0.7; }
 .c { color: var(--c); } .s { color: var(--s); } .n { color: var(--n); }
 .k { color: var(--k); } .t { color: var(--t); } .d { color: var(--d); }
-@media (max-width: 75rem) { main { grid-template-columns: minmax(0, 50rem); } .contents { display: none; } }
+@media (max-width: 75rem) {
+  main { grid-template-columns: minmax(0, 50rem); }
+  .contents { display: none; }
+}
 @media (max-width: 52rem) {
   .frame { display: block; }
   nav { position: static; height: auto; border: 0; border-bottom: 1px solid var(--line);
@@ -107,8 +120,8 @@ dd { margin: 0 0 0.5rem 1.5rem; }
 )";
 
 // The index is a script of its own, because a page that was opened as a file may not fetch one.
-// Every word must begin a word of the entry. Names count more than titles, and those more than text;
-// among equals the order of the pages decides.
+// Every word must begin a word of the entry. Names count more than titles, and those more than
+// text; among equals the order of the pages decides.
 const char* const site_script = R"(const box = document.getElementById('search-box');
 const list = document.getElementById('search-results');
 let at = -1;

@@ -104,7 +104,7 @@ TEST_CASE("data: text by characters") {
   CHECK(batch.targets.to_vector<int>() == std::vector<int>{2, 4, 4, 5, 0, 7, 8, 6});
   starts[0] = 5;
   CHECK_THROWS_WITH(data::token_batch(text.train, starts, 4),
-                    doctest::Contains("begins at 5 of 9"));
+                    doctest::Contains("does not fit at 5 of 9"));
 }
 
 TEST_CASE("data: malformed idx and CIFAR files are refused by name and field") {

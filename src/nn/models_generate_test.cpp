@@ -91,7 +91,7 @@ TEST_CASE("sampler: what it draws depends on the seed") {
   CHECK_THROWS_WITH(models::Sampler({.top_p = 0}), doctest::Contains("top_p"));
   CHECK_THROWS_WITH(models::Sampler({.temperature = -1}), doctest::Contains("temperature"));
   logits[3] = NAN;
-  CHECK_THROWS_WITH(models::Sampler()(logits), doctest::Contains("not a number"));
+  CHECK_THROWS_WITH(models::Sampler()(logits), doctest::Contains("a logit is NaN"));
 }
 
 TEST_CASE("generate: a GPT continues as by calls of its own, beyond its context") {

@@ -40,6 +40,6 @@ TEST_CASE("models: what a U-Net cannot take is an error") {
   models::UNet net({
       .features = {8, 8, 8}
   });
-  CHECK_THROWS_WITH(net(zeros({1, 3, 6, 8})), doctest::Contains("divide by 4, got (1, 3, 6, 8)"));
+  CHECK_THROWS_WITH(net(zeros({1, 3, 6, 8})), doctest::Contains("divisible by 4, got (1, 3, 6, 8)"));
   CHECK_THROWS_WITH(models::UNet({.features = {12}}), doctest::Contains("12 features are not 8"));
 }
