@@ -1,16 +1,21 @@
 // What shows only in a process of its own: the environment, the compile cache between runs.
+#include "test/process.h"
+
 #include <doctest/doctest.h>
 #include <mote/mote.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/flags.h"
+#include "engine/profile.h"
 #include "engine/realize.h"
 #include "runtime/disk_cache.h"
-#include "test/process.h"
 
 using namespace mote;
 namespace fs = std::filesystem;
@@ -36,6 +41,22 @@ TEST_CASE("in a child: compile" * doctest::skip()) {
               static_cast<double>(product), static_cast<int>(engine_counts().kernels_compiled),
               static_cast<int>(c.hits), static_cast<int>(c.misses), static_cast<int>(c.writes),
               static_cast<int>(c.corrupt), static_cast<int>(c.failed_writes));
+}
+
+// With what kernels say of the program's lines. Whether LLVM was loaded comes last.
+TEST_CASE("in a child: from the cache" * doctest::skip()) {
+  FlagScope on(Flag::PROFILE, 1);
+  const Tensor x = arange(Number(1000), {.dtype = DType::f32});
+  const float product = x.reshape({10, 100}).matmul(x.reshape({100, 10})).max().item<float>();
+  std::printf("product %.0f\n", static_cast<double>(product));
+  std::istringstream table(profile_text());
+  clear_profile();
+  for (std::string line; std::getline(table, line);)
+    if (line.find("process_test.cpp:") != line.npos)
+      std::printf("kernel %s\n", line.substr(line.rfind("  ")).c_str());
+  std::ifstream maps("/proc/self/maps");
+  const std::string all{std::istreambuf_iterator<char>(maps), {}};
+  std::printf("LLVM %s\n", all.find("libLLVM") == all.npos ? "is not there" : "is loaded");
 }
 
 TEST_CASE("in a child: add on the CPU" * doctest::skip()) {
@@ -71,6 +92,26 @@ TEST_SUITE("processes") {
     CHECK(has(third, "bad compile-cache entry set aside as " + spoiled.string() + ".corrupt"));
     CHECK(fs::exists(spoiled.string() + ".corrupt"));
     CHECK(has(run_self(settings, "in a child: compile"), "hits 2 misses 0"));
+  }
+
+  TEST_CASE("a program that ran before plans nothing and needs no LLVM") {
+    Folder folder;
+    const std::string settings =
+        "MOTE_SPEC=0 MOTE_CC=0 MOTE_CACHE_DIR=" + (folder.path / "cache").string();
+    auto part = [](const Ran& ran) {
+      REQUIRE(ran.status == 0);
+      const size_t begin = ran.output.find("product");
+      return ran.output.substr(begin, ran.output.find("LLVM ") - begin);
+    };
+    const Ran first = run_self(settings, "in a child: from the cache");
+    CHECK(has(first, "LLVM is loaded"));
+    CHECK(times(first.output, "process_test.cpp:") >= 1);
+    const Ran second = run_self(settings, "in a child: from the cache");
+    CHECK(has(second, "LLVM is not there"));
+    CHECK(part(second) == part(first));
+    // Other kernels: the library is needed after all.
+    CHECK(
+        has(run_self(settings + " MOTE_NOOPT=1", "in a child: from the cache"), "LLVM is loaded"));
   }
 
   TEST_CASE("a folder that cannot be written means no cache and one warning") {

@@ -14,7 +14,9 @@
 
 #include "base/error.h"
 #include "base/flags.h"
+#include "base/hash.h"
 #include "base/lifetime.h"
+#include "base/number.h"
 #include "base/threads.h"
 #include "base/utf8.h"
 #include "runtime/cpu_info.h"
@@ -348,11 +350,14 @@ std::string describe(const CpuTarget& target) {
 
 namespace {
 
+constexpr const char* summaries = "llvm.tsv";  // in the folder of the compile cache
+
 // What says which library would be loaded, and for which machine.
 std::string summary_key() {
   const char* folders = std::getenv("LD_LIBRARY_PATH");
-  return text("LLVM\n", flag_text(Flag::LIBLLVM), "\n", folders ? folders : "", "\n",
-              cpu_info().model, "\n", cpu_info().features);
+  const std::string all = text(flag_text(Flag::LIBLLVM), "\n", folders ? folders : "", "\n",
+                               cpu_info().model, "\n", cpu_info().features);
+  return hex_text(hash_bytes(all.data(), all.size()), 16);
 }
 
 // "" where there is no such file.
@@ -363,28 +368,36 @@ std::string file_stamp(const std::string& path) {
               about.st_mtim.tv_nsec);
 }
 
-// Lines: the file's path, its stamp, the two texts.
+// Lines of the key, the file's stamp, which begins with its path, and the two texts; the last one of
+// a key counts.
 std::unique_ptr<LlvmSummary> remembered_summary() {
-  const auto bytes = compile_cache().get(summary_key());
-  if (!bytes) return {};
-  std::istringstream lines(std::string(bytes->begin(), bytes->end()));
-  std::string path, stamp;
-  auto out = std::make_unique<LlvmSummary>();
-  std::getline(lines, path), std::getline(lines, stamp);
-  std::getline(lines, out->version), std::getline(lines, out->host);
-  if (out->host.empty() || file_stamp(path) != stamp) return {};
+  std::istringstream file(compile_cache().read_lines(summaries).value_or(""));
+  const std::string wanted = summary_key();
+  std::unique_ptr<LlvmSummary> out;
+  std::string stamp;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    std::istringstream fields(line);
+    std::string key, now;
+    LlvmSummary found;
+    const bool whole = std::getline(fields, key, '\t') && std::getline(fields, now, '\t') &&
+                       std::getline(fields, found.version, '\t') &&
+                       std::getline(fields, found.host);
+    if (!whole || key != wanted) continue;
+    out = std::make_unique<LlvmSummary>(std::move(found));
+    stamp = now;
+  }
+  if (!out || file_stamp(stamp.substr(0, stamp.find(' '))) != stamp) return {};
   return out;
 }
 
 std::unique_ptr<LlvmSummary> loaded_summary() {
   if (!llvm_available()) return {};
-  auto out = std::make_unique<LlvmSummary>();
-  *out = {llvm_version(), describe(host_cpu_target())};
+  auto out =
+      std::make_unique<LlvmSummary>(LlvmSummary{llvm_version(), describe(host_cpu_target())});
   Dl_info where;
   if (!flag(Flag::CACHE) || !dladdr(reinterpret_cast<void*>(library().emit), &where)) return out;
-  const std::string all =
-      text(where.dli_fname, "\n", file_stamp(where.dli_fname), "\n", out->version, "\n", out->host);
-  compile_cache().put(summary_key(), {reinterpret_cast<const uint8_t*>(all.data()), all.size()});
+  compile_cache().add_lines(summaries, text(summary_key(), "\t", file_stamp(where.dli_fname), "\t",
+                                            out->version, "\t", out->host, "\n"));
   return out;
 }
 
