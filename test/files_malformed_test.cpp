@@ -481,7 +481,7 @@ TEST_CASE("malformed ONNX") {
           {weight(1, std::vector<int64_t>(65, 1), "abcd"),
            "the tensor 'w': it has 65 axes, more than 64"},
           {graph(pb(5, onnx_tensor("w", 2, {1}, "a")) + pb(5, onnx_tensor("w", 2, {1}, "a"))),
-           "the initializer 'w' stands twice"},
+           "the initializer 'w' appears twice"},
           {graph(outside), "the tensor 'w': its external data cannot be read, for the model has no "
                            "folder"},
           {graph(nested), "If -> 'y', attribute 'then_branch': graphs are nested more than 32 deep"},

@@ -84,7 +84,7 @@ void ModelCore::load(Graph& graph) {
   Scope& scope = initializers_.of[&graph];
   auto add = [&](std::string_view name, Value v) {
     check_file(scope.emplace(name, known_value(std::move(v), 2)).second, file_.name,
-               "the initializer ", quoted(name), " stands twice");
+               "the initializer ", quoted(name), " appears twice");
   };
   for (const TensorData& t : graph.initializers) add(t.name, make_value(t, file_, folder_));
   for (const SparseData& s : graph.sparse) add(s.values.name, make_value(s, file_, folder_));
