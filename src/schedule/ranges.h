@@ -127,7 +127,8 @@ struct KernelDraft {
   bool copy = false;              // a copy between devices: outputs[0] from copy_source
   Holder copy_source;
   uint8_t device = 0;
-  void add_provenance(uint32_t place);
+  bool only_constants = false;    // is what these calls made
+  void add_provenance(uint32_t place, bool is_constant);
 };
 
 // Holders, numbered as they are first asked for.
