@@ -1,5 +1,6 @@
 // ONNX models: the conformance suite's cases, and what the importer says about bad files.
 #include <doctest/doctest.h>
+#include <mote/images.h>
 #include <mote/mote.h>
 
 #include <algorithm>
@@ -165,6 +166,30 @@ TEST_CASE("onnx: threads that share a model get what one thread gets" *
     for (std::thread& t : threads) t.join();
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("onnx: the command takes pictures and says which nodes take the time") {
+  Folder folder;
+  const std::string path = folder / "model.onnx", picture = folder / "red.png";
+  // y = matmul(relu(x), w), of a picture of one channel
+  std::ofstream(path, std::ios::binary) << onnx_model(
+      onnx_node("Relu", "x", "r", pb(3, "cut")) +
+      onnx_node("MatMul", "r w", "y", pb(3, "product")) +
+      pb(5,
+         onnx_tensor("w", 1, {4, 1}, le<float>(1) + le<float>(1) + le<float>(1) + le<float>(1))) +
+      pb(11, onnx_port("x", 1, {1, 1, 4, 4})) + pb(12, onnx_port("y", 1, {1, 1, 4, 1})));
+  save_png(picture, ones({1, 8, 8}) * 0.8);
+  const std::string run = "onnx " + path + " --input x=" + picture;
+  // 204 - 4, over 100, four times
+  CHECK(has(run_mote(run + " --scale 1 --mean 4 --std 100"), " of f32, 8 to 8"));
+  CHECK(has(run_mote(run + " --scale 0.5"), " of f32, 408 to 408\nkernels 2, of which 2 differ; "));
+  const Ran timed = run_mote(run + " --bench 2");
+  CHECK(has(timed, "kernels "));
+  CHECK(has(timed, "memory at most "));
+  CHECK(has(timed, "slowest kernels of one run"));
+  CHECK(has(timed, "MatMul 'product'"));
+  CHECK(has(run_mote(run + " --mean 1,x"), "--mean: x is not a number"));
+  CHECK(has(run_mote("onnx " + path + " --input x=" + (folder / "none.png")), "none.png"));
 }
 
 TEST_CASE("onnx: external data stays in the model's folder") {

@@ -81,7 +81,9 @@ TEST_SUITE("processes") {
     const std::string product = first.output.substr(first.output.find("product"), 16);
     CHECK(has(second, product));
 
-    fs::path spoiled = fs::directory_iterator(folder.path / "cache")->path();
+    fs::path spoiled;
+    for (const auto& entry : fs::directory_iterator(folder.path / "cache"))
+      if (entry.path().extension() != ".tsv") spoiled = entry.path();
     std::fstream file(spoiled, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(fs::file_size(spoiled)) - 20);
     file.write("rubbish", 7);

@@ -191,11 +191,13 @@ std::string summary(const onnx::Value& v) {
   return text(out, " of ", onnx::element_of(onnx::type_of(v)).name, ", ", *least, " to ", *most);
 }
 
-void print_work(const Words& words, const onnx::ModelCore& model) {
+// What a run has taken since `before`.
+void print_work(const Words& words, const onnx::ModelCore& model, const EngineCounts& before) {
+  const EngineCounts now = engine_counts();
   const MemoryStats memory = memory_stats(words.text("device", default_device()));
   std::printf("kernels %llu, of which %llu differ; memory at most %s, of a file of %s\n",
-              static_cast<unsigned long long>(engine_counts().kernels_run),
-              static_cast<unsigned long long>(engine_counts().kernels_compiled),
+              static_cast<unsigned long long>(now.kernels_run - before.kernels_run),
+              static_cast<unsigned long long>(now.kernels_compiled - before.kernels_compiled),
               size_text(memory.peak_bytes).c_str(), size_text(model.file_bytes()).c_str());
 }
 
@@ -218,6 +220,9 @@ void print_slowest(const std::vector<onnx::Value>& inputs, onnx::ModelCore& mode
 
 void run_model(const Words& words, onnx::ModelCore& model) {
   const std::vector<onnx::Value> inputs = inputs_of(words, model);
+  for (const onnx::Value& v : inputs)
+    if (v.kind == onnx::Value::Tensor) Tensor(v.tensor).realize();  // no part of the run
+  const EngineCounts before = engine_counts();
   Clock::time_point start = Clock::now();
   const std::vector<onnx::Value> out = model.run(inputs);
   std::string last;
@@ -225,7 +230,7 @@ void run_model(const Words& words, onnx::ModelCore& model) {
     last += "  " + printable(model.outputs[i].name) + "  " + summary(out[i]) + "\n";
   std::printf("first run %s ms\n%s", fixed_text(1e3 * seconds_since(start), 1).c_str(),
               last.c_str());
-  print_work(words, model);
+  print_work(words, model, before);
   const int64_t count = words.integer("bench", 0);
   if (count == 0) return;
   for (int warm = 0; warm < 2; ++warm) model.run(inputs);  // the second is captured

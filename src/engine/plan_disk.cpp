@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "engine/searched.h"
 #include "ir/device_list.h"
+#include "runtime/cpu_info.h"
 #include "runtime/disk_cache.h"
 
 namespace mote {
@@ -85,7 +86,9 @@ std::string plan_key(const Flat& flat) {
       !compile_cache().usable() || anything_searched())
     return {};
   const std::string graph = portable(flat);
-  std::string key = text("plan\n", build_id(), "\n", code_flags_hash(), "\n");
+  // Code for the host uses all that this processor has, which a folder's next user may lack.
+  std::string key =
+      text("plan\n", build_id(), "\n", code_flags_hash(), "\n", cpu_info().features, "\n");
   for (const uint8_t id : devices_of(flat))
     key += text(static_cast<int>(id), " ", device_name(id), " ", device_key(device(id)), "\n");
   const Digest digest = sha256(graph.data(), graph.size());

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -368,21 +369,26 @@ std::string file_stamp(const std::string& path) {
               about.st_mtim.tv_nsec);
 }
 
-// Lines of the key, the file's stamp, which begins with its path, and the two texts; the last one of
-// a key counts.
+std::string sum_of(const std::string& line) {
+  return hex_text(hash_bytes(line.data(), line.size()), 16);
+}
+
+// Lines of the key, the file's stamp, which begins with its path, the two texts, and a sum of these;
+// the last one of a key counts.
 std::unique_ptr<LlvmSummary> remembered_summary() {
   std::istringstream file(compile_cache().read_lines(summaries).value_or(""));
   const std::string wanted = summary_key();
   std::unique_ptr<LlvmSummary> out;
   std::string stamp;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    std::istringstream fields(line);
+    const size_t end = std::min(line.rfind('\t'), line.size());
+    if (end == line.size() || line.substr(end + 1) != sum_of(line.substr(0, end))) continue;
+    std::istringstream fields(line.substr(0, end));
     std::string key, now;
     LlvmSummary found;
-    const bool whole = std::getline(fields, key, '\t') && std::getline(fields, now, '\t') &&
-                       std::getline(fields, found.version, '\t') &&
-                       std::getline(fields, found.host);
-    if (!whole || key != wanted) continue;
+    std::getline(fields, key, '\t'), std::getline(fields, now, '\t');
+    std::getline(fields, found.version, '\t'), std::getline(fields, found.host);
+    if (key != wanted) continue;
     out = std::make_unique<LlvmSummary>(std::move(found));
     stamp = now;
   }
@@ -396,8 +402,9 @@ std::unique_ptr<LlvmSummary> loaded_summary() {
       std::make_unique<LlvmSummary>(LlvmSummary{llvm_version(), describe(host_cpu_target())});
   Dl_info where;
   if (!flag(Flag::CACHE) || !dladdr(reinterpret_cast<void*>(library().emit), &where)) return out;
-  compile_cache().add_lines(summaries, text(summary_key(), "\t", file_stamp(where.dli_fname), "\t",
-                                            out->version, "\t", out->host, "\n"));
+  const std::string line =
+      text(summary_key(), "\t", file_stamp(where.dli_fname), "\t", out->version, "\t", out->host);
+  compile_cache().add_lines(summaries, text(line, "\t", sum_of(line), "\n"));
   return out;
 }
 

@@ -18,7 +18,11 @@ int Holders::id(const Holder& h) {
   return latest_[buffer] = static_cast<int>(list_.size()) - 1;
 }
 
-void KernelDraft::add_provenance(uint32_t place) {
+// Equal constants are one node, whoever made it first: they say nothing where there is more.
+void KernelDraft::add_provenance(uint32_t place, bool is_constant) {
+  if (is_constant && !provenance.empty()) return;
+  if (only_constants) provenance.clear();
+  only_constants = is_constant;
   if (provenance.size() < kMaxPlaces && !std::ranges::count(provenance, place))
     provenance.push_back(place);
 }
@@ -60,9 +64,7 @@ class Builder {
  private:
   Draft& draft_;
 
-  KernelDraft& kernel_of(const Request& r) {
-    return draft_.kernels[static_cast<size_t>(r.kernel)];
-  }
+  KernelDraft& kernel_of(const Request& r) { return draft_.kernels[static_cast<size_t>(r.kernel)]; }
 
   UOp read(UOp n, const Request& r) {
     UOp flat = draft_.positions.place(r.position, *n->shape);
@@ -112,7 +114,7 @@ class Builder {
     if (n->is(Op::After) && !r.below.empty()) return value_below_after(n, r).place;
     for (uint32_t i = 0; i < n->nsrc && i < r.below.size(); ++i)
       if (const Request& b = request_below(n, r, i); b.value == r.value && b.place) return b.place;
-    if (n->provenance) kernel_of(r).add_provenance(n->provenance);
+    if (n->provenance) kernel_of(r).add_provenance(n->provenance, r.value->is(Op::Const));
     return n->provenance;
   }
 

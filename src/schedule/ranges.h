@@ -127,7 +127,8 @@ struct KernelDraft {
   UOp whole;                      // that makes outputs[0] of all of its sources, in memory
   std::vector<Holder> sources;    // of that
   uint8_t device = 0;
-  void add_provenance(uint32_t place);
+  bool only_constants = false;    // is what these calls made
+  void add_provenance(uint32_t place, bool is_constant);
 };
 
 // Holders, numbered as they are first asked for.
