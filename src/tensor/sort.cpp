@@ -182,6 +182,7 @@ Tensor smallest_positions(const Tensor& key, int64_t k, int bits) {
   const auto width = static_cast<int64_t>(
       std::sqrt(static_cast<double>(n) / static_cast<double>(std::max<int64_t>(k, 1))));
   const Tensor packed = packs ? with_positions(key) : key;
+  if (k == 1) return packs ? position_in(stored(packed.amin(-1, true))) : few_positions(key, 1);
   if (packs && (n <= kShort || width < 4)) return position_in(first_of(packed, k, bits));
   if (width < 4) return sorted_positions(key, bits).narrow(-1, 0, k);
   const int64_t blocks = ceil_div(n, width);
