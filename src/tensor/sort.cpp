@@ -57,7 +57,7 @@ constexpr int64_t kDigits = 256, kBlock = 1 << 16;
 
 // Digits take a few dozen kernels, which short axes are worth if there are many of them.
 bool by_digits(const Tensor& t) {
-  constexpr int64_t kShort = 192, kLong = 1024, kMuch = 1 << 15;
+  constexpr int64_t kShort = 128, kLong = 1024, kMuch = 1 << 15;
   const Dim& n = dims_of(t).back();
   return n.is_symbolic() || n.size > kLong || (n.size > kShort && t.numel() > kMuch);
 }
