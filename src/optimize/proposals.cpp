@@ -157,8 +157,10 @@ class Chooser : Sketch {
     auto apart = [&](UOp k) { return std::llabs(plane->step(k) - plane->step(row)); };
     const UOp window = *std::ranges::min_element(reduces, {}, apart);
     const std::vector<int> taps = n ? taps_of(*plane, row) : std::vector<int>();
-    if (n == 0) choose_lanes();
-    else if (!choose_lane_apart()) return false;
+    if (n == 0)
+      choose_lanes();
+    else if (!choose_lane_apart())
+      return false;
     if (own_lanes().empty()) return false;
     if (size(window) <= kMostTaps && !open(range_slot(window), size(window), Role::Unroll))
       return false;

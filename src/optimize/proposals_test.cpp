@@ -82,7 +82,8 @@ TEST_SUITE("actions") {
     ArenaScope scope(arena);
     UOp body = large_fold(Op::Max, false, 2005);
     Target target = avx512();
-    CHECK(to_string(choose_actions(body, target).actions).find("split 0 2 upcast") != std::string::npos);
+    CHECK(to_string(choose_actions(body, target).actions).find("split 0 2 upcast") !=
+          std::string::npos);
     target.vector_registers = 8;
     CHECK(to_string(choose_actions(body, target).actions).find("upcast") == std::string::npos);
   }
@@ -129,11 +130,12 @@ TEST_SUITE("actions") {
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile);
     // Too much to be read again for every few rows.
     target.l2_bytes = 64 << 10;
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions).find("order 0 2 1") !=
-          std::string::npos);
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions)
+              .find("order 0 2 1") != std::string::npos);
     // What comes from afar is asked for ahead.
     target.l2_bytes = 256 << 10;
-    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) == tile + "; fetch 2 0");
+    CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) ==
+          tile + "; fetch 2 0");
     target.threads = 2;
     CHECK(to_string(choose_actions(batched_matmul(128, 64, 128), target).actions) ==
           tile + "; part 0 1; fetch 2 0");
@@ -179,8 +181,8 @@ TEST_SUITE("actions") {
     UOp row = (stream * 8 + part) * 128 + k;
     UOp sum = reduce_over(Op::Add, at(param(1, DType::f32, 1 << 24), row * 4096 + column), over);
     UOp place = at(param(0, DType::f32, 8 * 4096), part * 4096 + column);
-    UOp end = make(Op::End, DType::none,
-                   {make(Op::Store, DType::none, {place, sum}), part, column});
+    UOp end =
+        make(Op::End, DType::none, {make(Op::Store, DType::none, {place, sum}), part, column});
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
     const std::string lane = "order 3 2; split 1 16 vector", upcast = "; split 1 8 upcast",
                       block = "; split 2 4 unroll; accumulate 3; order 3 1";
@@ -227,12 +229,11 @@ TEST_SUITE("actions") {
         dx = range(4, index(3), Role::Loop), n = range(5, index(64), Role::Reduce),
         y = range(6, index(10), Role::Reduce), x = range(7, index(10), Role::Reduce);
     UOp over[] = {n, y, x}, picture = part * 64 + n;
-    UOp pixel = at(param(1, DType::f32, 512 * 4608),
-                   ((picture * 32 + c) * 12 + y + dy) * 12 + x + dx);
+    UOp pixel =
+        at(param(1, DType::f32, 512 * 4608), ((picture * 32 + c) * 12 + y + dy) * 12 + x + dx);
     UOp from = at(param(2, DType::f32, 512 * 3200), ((picture * 32 + o) * 10 + y) * 10 + x);
     UOp sum = reduce_over(Op::Add, pixel * from, over);
-    UOp place = at(param(0, DType::f32, 8 * 9216),
-                   (((part * 32 + o) * 32 + c) * 3 + dy) * 3 + dx);
+    UOp place = at(param(0, DType::f32, 8 * 9216), (((part * 32 + o) * 32 + c) * 3 + dy) * 3 + dx);
     UOp end = make(Op::End, DType::none,
                    {make(Op::Store, DType::none, {place, sum}), part, o, c, dy, dx});
     UOp body = simplify(make(Op::Sink, DType::none, {end}, Arg::of(intern_arg({}))));
@@ -245,7 +246,8 @@ TEST_SUITE("actions") {
     for (int64_t megabytes : {1, 2, 4}) {
       target.l2_bytes = megabytes << 20;
       CAPTURE(megabytes);
-      CHECK(to_string(choose_actions(body, target).actions).find("accumulate") != std::string::npos);
+      CHECK(to_string(choose_actions(body, target).actions).find("accumulate") !=
+            std::string::npos);
     }
   }
 
@@ -286,8 +288,8 @@ TEST_SUITE("actions") {
         dx = range(6, index(3), Role::Reduce);
     UOp over[] = {c, dy, dx};
     UOp row = y + dy + -1, column = x + dx + -1;
-    UOp inside = lt(index(-1), row) & lt(row, index(4)) & lt(index(-1), column) &
-                 lt(column, index(4));
+    UOp inside =
+        lt(index(-1), row) & lt(row, index(4)) & lt(index(-1), column) & lt(column, index(4));
     UOp pixel = where(inside, ((n * 128 + c) * 4 + row) * 4 + column, invalid());
     UOp weight = at(param(1, DType::f32, 128 * 1152), ((o * 128 + c) * 3 + dy) * 3 + dx);
     UOp sum = reduce_over(Op::Add, weight * at(param(2, DType::f32, 400 * 2048), pixel), over);
@@ -351,22 +353,23 @@ TEST_SUITE("actions") {
   }
 
   // Of sums over windows of padded pictures, the channels apart or together.
-  UOp padded_convolution(int64_t channels, bool apart) {
+  UOp padded_convolution(int64_t channels, bool apart, int64_t side = 14, int64_t stride = 1) {
+    const int64_t all = 8 * channels * side * side, out = side / stride;
     UOp n = range(0, index(8), Role::Loop), o = range(1, index(channels), Role::Loop),
-        y = range(2, index(14), Role::Loop), x = range(3, index(14), Role::Loop),
+        y = range(2, index(out), Role::Loop), x = range(3, index(out), Role::Loop),
         c = range(4, index(channels), Role::Reduce), dy = range(5, index(3), Role::Reduce),
         dx = range(6, index(3), Role::Reduce);
     std::vector<UOp> over = {dy, dx};
     if (!apart) over.insert(over.begin(), c);
-    UOp i = y + dy + -1, j = x + dx + -1, from = apart ? o : c,
+    UOp i = y * stride + dy + -1, j = x * stride + dx + -1, from = apart ? o : c,
         w = apart ? o * 9 : (o * channels + c) * 9;
-    UOp inside = logical_not(lt(i, index(0))) & lt(i, index(14)) & logical_not(lt(j, index(0))) &
-                 lt(j, index(14));
-    UOp place = where(inside, ((n * channels + from) * 14 + i) * 14 + j, invalid());
-    UOp seen =
-        where(inside, at(param(1, DType::f32, 8 * channels * 196), place), constant(DType::f32, 0));
+    UOp inside = logical_not(lt(i, index(0))) & lt(i, index(side)) & logical_not(lt(j, index(0))) &
+                 lt(j, index(side));
+    UOp place = where(inside, ((n * channels + from) * side + i) * side + j, invalid());
+    UOp seen = where(inside, at(param(1, DType::f32, all), place), constant(DType::f32, 0));
     UOp weight = at(param(2, DType::f32, channels * 9 * (apart ? 1 : channels)), w + dy * 3 + dx);
-    UOp to = at(param(0, DType::f32, 8 * channels * 196), ((n * channels + o) * 14 + y) * 14 + x);
+    UOp to =
+        at(param(0, DType::f32, all / stride / stride), ((n * channels + o) * out + y) * out + x);
     return simplify(kernel(to, reduce_over(Op::Add, seen * weight, over), {n, o, y, x}));
   }
 
@@ -383,6 +386,14 @@ TEST_SUITE("actions") {
       }
       CHECK(plane);
     }
+  }
+
+  TEST_CASE("lanes go along positions of windows that lie apart, not along a window") {
+    Arena arena;
+    ArenaScope scope(arena);
+    for (UOp n : toposort(optimize(padded_convolution(144, true, 56, 2), avx512())))
+      if (n->is(Op::Reduce))
+        for (Node* r : closed_ranges(n)) CHECK(range_role(UOp(r)) != Role::Vector);
   }
 
   TEST_CASE("no gate is left beside products of overlapping windows") {

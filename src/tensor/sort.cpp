@@ -57,7 +57,7 @@ constexpr int64_t kDigits = 256, kBlock = 1 << 16;
 
 // Digits take a few dozen kernels, which short axes are worth if there are many of them.
 bool by_digits(const Tensor& t) {
-  constexpr int64_t kShort = 192, kLong = 1024, kMuch = 1 << 15;
+  constexpr int64_t kShort = 128, kLong = 1024, kMuch = 1 << 15;
   const Dim& n = dims_of(t).back();
   return n.is_symbolic() || n.size > kLong || (n.size > kShort && t.numel() > kMuch);
 }
@@ -175,28 +175,33 @@ Tensor few_positions(const Tensor& key, int64_t k) {
   return cat(found, -1);
 }
 
-// Positions of the k smallest keys, in order. They lie in the k blocks with the smallest minima.
+// Positions of the k smallest keys, in order. They lie in the k blocks with the smallest minima, of
+// equal ones in the first.
 Tensor smallest_positions(const Tensor& key, int64_t k, int bits) {
+  constexpr int64_t kLanes = 16;
   const int64_t n = key.size(-1), last = key.dim() - 1;
-  const bool packs = key.dtype() != DType::i64;
-  const auto width = static_cast<int64_t>(
-      std::sqrt(static_cast<double>(n) / static_cast<double>(std::max<int64_t>(k, 1))));
-  const Tensor packed = packs ? with_positions(key) : key;
-  if (packs && (n <= kShort || width < 4)) return position_in(first_of(packed, k, bits));
+  const bool packs = key.dtype() != DType::i64, few = k <= kFew;
+  if (k == 1)
+    return packs ? position_in(stored(with_positions(key).amin(-1, true))) : few_positions(key, 1);
+  auto width = static_cast<int64_t>(std::sqrt(static_cast<double>(n) / static_cast<double>(k)));
+  if (packs && (n <= kShort || width < 4))
+    return position_in(first_of(with_positions(key), k, bits));
   if (width < 4) return sorted_positions(key, bits).narrow(-1, 0, k);
-  const int64_t blocks = ceil_div(n, width);
-  const Tensor even = stored(packed.pad({0, blocks * width - n}, "constant", INT64_MAX));
+  if (width >= kLanes) width = round_up(width, kLanes);
+  const int64_t blocks = ceil_div(n, width), most = packs ? INT32_MAX : INT64_MAX;
+  const Tensor even = key.pad({0, blocks * width - n}, "constant", most);
   const Tensor minima = stored(even.unflatten(-1, {blocks, width}).amin(-1));
   const Tensor within = iota_tensor(width, DType::i64, key.impl()->device);
   auto elements = [&](const Tensor& block) {
     return stored((block.unsqueeze(-1) * width + within).flatten(-2));
   };
   if (packs) {
-    const Tensor block = position_in(first_of(minima, k, bits)).floor_divide(width);
-    return position_in(first_of(stored(gather_at(even, last, elements(block))), k, bits));
+    const Tensor first = first_of(stored(with_positions(minima)), k, bits);
+    const Tensor at = elements(position_in(first));
+    const Tensor keys = gather_at(even, last, at).to_long();
+    return position_in(first_of(stored((keys << 32) | at), k, bits));
   }
   // Without positions the blocks are put in order again, so that the first of equal keys stays so.
-  const bool few = k <= kFew;
   const Tensor first =
       (few ? few_positions(minima, k) : sorted_positions(minima, bits).narrow(-1, 0, k))
           .to(DType::i32);
