@@ -314,7 +314,7 @@ class Assigner {
     for (uint32_t i = 0; i < count; ++i) sources.push_back(source_of(k, n->src(i)));
     KernelDraft& draft = draft_.kernels[static_cast<size_t>(k)];
     draft.whole = n, draft.sources = std::move(sources);
-    if (n->provenance) draft.add_provenance(n->provenance);
+    if (n->provenance) draft.add_provenance(n->provenance, false);
     if (may_fill(draft, e)) {
       o.store = e.stores[0];
       e.stores.clear();
