@@ -68,9 +68,9 @@ TEST_SUITE("host work") {
             " rules tried, ", work.plan_kernels, " kernels");
     // Each of the eleven convolutions is tiled by some fifteen actions, each sum of channels by six;
     // for each of them padded planes are tried as well, whose rules are most of the attempts.
-    CHECK(work.nodes <= 117'000);
-    CHECK(work.visits <= 23'200);
-    CHECK(work.attempts <= 71'000);
+    CHECK(work.nodes <= 118'500);
+    CHECK(work.visits <= 25'000);
+    CHECK(work.attempts <= 73'500);
     CHECK(work.plan_kernels <= 60);
   }
 
@@ -84,7 +84,7 @@ TEST_SUITE("host work") {
       MESSAGE("a layer of ", 4 << i, " to ", 8 << i, ": ", per_layer(i, &EngineCounts::nodes),
               " nodes made, ", per_layer(i, &EngineCounts::visits), " visited, ",
               per_layer(i, &EngineCounts::attempts), " rules tried");
-      CHECK(per_layer(i, &EngineCounts::nodes) <= 3'050);
+      CHECK(per_layer(i, &EngineCounts::nodes) <= 3'060);
       CHECK(per_layer(i, &EngineCounts::visits) <= 100);
       CHECK(per_layer(i, &EngineCounts::attempts) <= 115);
     }

@@ -147,6 +147,7 @@ class Chooser : Sketch {
   // all of them that meet it in their windows. Where windows are some positions apart, so may lanes
   // be, instead of along a window: then all places of the window are open at once.
   bool planes(int n) {
+    if (n > 0 && !steps_apart()) return false;
     order_reduces(*this, false);
     if (!gather(*this, 1, Gather::NearPlanes)) return false;
     const auto plane = std::ranges::find_if(
@@ -174,9 +175,18 @@ class Chooser : Sketch {
     return !r || split(slot, std::min(most, size(r)), role) >= 0;
   }
 
+  // Whether something is read in steps of a few along an axis.
+  bool steps_apart() const {
+    return std::ranges::any_of(accesses, [&](const Access& a) {
+      auto is_apart = [&](UOp r) { return a.step(r) > 1 && a.step(r) <= kMostApart; };
+      return !a.store && (std::ranges::any_of(outputs, is_apart) ||
+                          std::ranges::any_of(reduces, is_apart));
+    });
+  }
+
   // The longest axis along which all that is read lies in one piece, or in steps of a few.
   bool choose_lane_apart() {
-    constexpr int64_t kMostApart = 4, kLeast = 8;
+    constexpr int64_t kLeast = 8;
     UOp best;
     for (auto* list : {&outputs, &reduces})
       for (UOp r : *list) {
@@ -274,6 +284,7 @@ class Chooser : Sketch {
 
   static constexpr int64_t kFarBytes = 1024, kPiece = 1024, kMostStreams = 8;
   static constexpr int64_t kMostTaps = 9;  // of a window that are written out
+  static constexpr int64_t kMostApart = 4;  // lanes of what is taken apart in registers
   static constexpr int64_t kPage = 4096;  // bytes of memory
   static constexpr double kNearEnough = 1.15;
   std::vector<int> lanes_;    // slots

@@ -21,7 +21,8 @@ bool pays_to_scatter(const ScatterSizes& s, DType dtype, const Target& target) {
   const double compared = kCompare * results * s.writes / std::min(results, workers);
   const double each = s.row >= lanes || target.workers ? kRow : kSingle * lanes;
   const double written = each * s.writes * s.others / std::min(s.others, workers);
-  return compared > written + 2 * results * size_of(dtype) * target.byte_cost + target.launch_cost;
+  // Either way results are stored; writes in order find them in memory again.
+  return compared > written + results * size_of(dtype) * target.byte_cost + target.launch_cost;
 }
 
 // ---- among tensors

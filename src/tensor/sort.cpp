@@ -135,7 +135,7 @@ Tensor sorted_packed(const Tensor& packed, int bits) {
 
 // ---- the first few
 
-constexpr int64_t kFew = 16, kShort = 256;
+constexpr int64_t kFew = 24, kShort = 256;
 
 // One after the other, each the smallest of those above the one before; or of all in order.
 Tensor first_of(const Tensor& packed, int64_t k, int bits) {
