@@ -221,8 +221,8 @@ TEST_SUITE("command line") {
     const std::string path = folder / "two.safetensors";
     save_safetensors(path,
                      {
-                         {"weight",  ones({2, 3})},
-                         { "bias", ones({3},  DType::f16)}
+                         {"weight", ones({2, 3})},
+                         {"bias", ones({3}, DType::f16)}
     },
                      {{"made by", "a \"test\""}});
     Ran table = run_mote("info " + path);

@@ -458,7 +458,7 @@ TEST_CASE("malformed ONNX") {
     nested = onnx_node("If", "c", "y", pb(5, pb(1, "then_branch") + pb(6, nested)));
   check_cases(
       {
-          {"", "the model: there is no graph; this is not an ONNX file"},
+          {"", "the model: there is no graph, so this is not an ONNX file"},
           {"\x08", "the model: a number at byte 1 is cut off or too long"},
           {std::string(12, '\xff'), "the model: a number at byte 10 is cut off or too long"},
           {"\x0b", "the model: field 1 has the wire type 3"},

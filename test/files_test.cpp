@@ -31,11 +31,11 @@ constexpr bool in_numpy(DType d) {
 }
 const std::vector<std::vector<int64_t>> all_shapes{
     {},
-    {   1},
-    {  5},
-    { 2, 3},
-    { 3, 1, 4},
-    {  0, 3}
+    {1},
+    {5},
+    {2, 3},
+    {3, 1, 4},
+    {0, 3}
 };
 
 std::string bytes_of(const Tensor& t) {
@@ -273,13 +273,13 @@ TEST_CASE("archives: long names, several members, folders and links") {
   const std::string long_name = "folder/" + std::string(150, 'n');
   const std::string path = "path=" + std::string("p/ä.txt");
   const File tar = file_of(make_tar({
-      {"././@LongLink", long_name + '\0',    false, 'L'},
-      {"cut",               "one"                             },
-      {"pax",           "17 " + path + "\n", false,                'x'},
-      {"other",               "two"                           },
-      {"folder",        "",                  false, '5'},
-      {"link",               "",                             false,              '2'},
-      {"plain",            std::string(512,                               'x')}
+      {"././@LongLink", long_name + '\0', false, 'L'},
+      {"cut", "one"},
+      {"pax", "17 " + path + "\n", false, 'x'},
+      {"other", "two"},
+      {"folder", "", false, '5'},
+      {"link", "", false, '2'},
+      {"plain", std::string(512, 'x')}
   }));
   const std::vector<ArchiveEntry> entries = list_tar(tar);
   REQUIRE(entries.size() == 3);

@@ -81,8 +81,8 @@ TEST_SUITE("soak") {
                    all.begin() + static_cast<long>(at + window));
       const auto out = model.run({
           {"input", from_data(heard, {1, context + window})},
-          { "state",  state               },
-          {             "sr", full({},                16000,                    int64)}
+          {"state", state},
+          {"sr", full({}, 16000, int64)}
       });
       chance.push_back(out[0].value.tensor.item<float>());
       state = out[1].value.tensor;

@@ -279,7 +279,7 @@ TEST_SUITE("soak") {
           zeros({2, 1, 33, 16})}                                      },
         {"silero_vad/silero_vad.onnx",
          {randn({1, 576}), zeros({2, 1, 128}), full({}, 16000, int64)}},
-        {"graph_only/gpt2_past.onnx",  gpt                            }
+        {"graph_only/gpt2_past.onnx", gpt}
     };
     for (const Row& row : rows) {
       CAPTURE(std::string(row.file));

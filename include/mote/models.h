@@ -159,6 +159,7 @@ struct GptConfig {  // nanoGPT's CPU setting
   int64_t layers = 4, heads = 4, features = 128, context = 64, vocabulary = 65;
   double dropout = 0;
   bool bias = true;
+  bool tanh_gelu = false;  // GELU by tanh, as OpenAI's GPT-2 has it
   Options options = {};
 };
 struct GptBlock {
@@ -172,6 +173,7 @@ struct GptBlock {
   struct Mlp {
     nn::Linear c_fc, c_proj;
     nn::Dropout dropout;
+    bool tanh_gelu = false;
     MOTE_FIELDS(c_fc, c_proj, dropout)
     Tensor operator()(const Tensor& x) const;
   };
@@ -199,8 +201,9 @@ struct Gpt {
 };
 
 // GPT-2 with the weights of a file as Hugging Face or nanoGPT write it (.safetensors, .pt): with or
-// without the prefix "transformer.", and with linear weights stored either way round. Sizes are
-// taken from the file, except the number of heads; 0: 64 features per head.
+// without the prefix "transformer.", and with linear weights stored either way round: Hugging Face
+// stores them transposed and computes GELU by tanh, nanoGPT neither. Sizes are taken from the file,
+// except the number of heads; 0: 64 features per head.
 Gpt load_gpt2(const std::string& path, int64_t heads = 0, double dropout = 0, const Options& = {},
               Loc = MOTE_HERE);
 

@@ -15,10 +15,10 @@ namespace {
 
 // clang-format off
 constexpr Option options[] = {
-    {"json",           "",         "print JSON"},
-    {"check",          "",         "exit with status 1 if a bar is missed"},
-    {"row",            "NAME",     "measure one row in this process", "host|onnx"},
-    {"tinygrad",       "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
+    {"json", "", "print JSON"},
+    {"check", "", "exit with status 1 if a bar is missed"},
+    {"row", "NAME", "measure one row in this process", "host|onnx"},
+    {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
     {"threads",        "N",        "threads for both sides (1; onnx: 1 and 2)",
                                     "cpu|wide|onnx"},
     {"only",           "TEXT",     "rows whose names contain TEXT, or one of several texts separated by "
@@ -27,10 +27,10 @@ constexpr Option options[] = {
                                     "onnx: 60)", "cpu|wide|onnx"},
     {"search",         "X",        "first search the loops of each kernel for up to X seconds",
                                    "cpu|wide"},
-    {"seed",           "N",        "seed for the sizes of a third of the rows (1)", "wide"},
-    {"limit",          "X",        "stop mote's side of a row after X seconds (30)", "wide"},
-    {"results",        "FILE",     "keep results in FILE; rows found there are not measured again", "wide"},
-    {"processor-time", "",         "measure processor time: for one thread on a busy machine", "wide"},
+    {"seed", "N", "seed for the sizes of a third of the rows (1)", "wide"},
+    {"limit", "X", "stop mote's side of a row after X seconds (30)", "wide"},
+    {"results", "FILE", "keep results in FILE; rows found there are not measured again", "wide"},
+    {"processor-time", "", "measure processor time: for one thread on a busy machine", "wide"},
 };
 // clang-format on
 

@@ -90,7 +90,7 @@ Division divide_by_short(Words a, UOp b) {
   }
   return {
       {shift_left(quotients[2], 16) | quotients[3], shift_left(quotients[0], 16) | quotients[1]},
-      {rest,     u32(0)                      }
+      {rest, u32(0)}
   };
 }
 

@@ -59,13 +59,14 @@ Gpt load_gpt2(const std::string& path, int64_t heads, double dropout, const Opti
   expect(config.heads > 0 && config.features % config.heads == 0, config.features,
          " features cannot be shared out to ", config.heads, " heads");
   config.dropout = dropout, config.options = options;
-  Gpt model(config);
   // Hugging Face's weights of linear layers are (in, out). Square ones (attn.c_proj) show nothing by
   // their shape, but all of a file are the same way round.
   bool turned = false;
   for (const NamedTensor& t : weights)
     if (t.name == "transformer.h.0.attn.c_attn.weight")
       turned = t.tensor.size(0) == config.features;
+  config.tanh_gelu = turned;
+  Gpt model(config);
   for (NamedTensor& t : weights)
     if (turned && t.name.ends_with(".weight") && t.tensor.dim() == 2 &&
         t.name.starts_with("transformer.h."))

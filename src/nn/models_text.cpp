@@ -112,7 +112,7 @@ Tensor GptBlock::Attention::operator()(const Tensor& x) const {
 
 Tensor GptBlock::Mlp::operator()(const Tensor& x) const {
   ModuleScope module("Mlp");
-  return dropout(c_proj(c_fc(x).gelu()));
+  return dropout(c_proj(c_fc(x).gelu(tanh_gelu ? "tanh" : "none")));
 }
 
 Tensor GptBlock::operator()(const Tensor& x) const {
@@ -138,7 +138,8 @@ Gpt::Gpt(const GptConfig& c) {
                              norm(),
                              {linear(c.features, 4 * c.features, c.bias, o),
                               linear(4 * c.features, c.features, c.bias, o, narrow),
-                              {c.dropout}}});
+                              {c.dropout},
+                              c.tanh_gelu}});
   transformer.ln_f = norm();
   lm_head.weight = transformer.wte.weight;
 }

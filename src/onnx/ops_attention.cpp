@@ -139,10 +139,10 @@ Outputs linear_attention(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Attention",     23,            attention         },
-    {"FlexAttention", 1,             flex_attention,     "ai.onnx.preview", false, true},
-    {"RotaryEmbedding",          23,                   rotary_embedding                                    },
-    {"LinearAttention",    1,linear_attention},
+    {"Attention", 23, attention},
+    {"FlexAttention", 1, flex_attention, "ai.onnx.preview", false, true},
+    {"RotaryEmbedding", 23, rotary_embedding},
+    {"LinearAttention", 1,linear_attention},
 };
 
 }  // namespace

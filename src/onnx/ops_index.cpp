@@ -10,6 +10,7 @@ namespace {
 
 // Counted from the front.
 Tensor from_front(const Tensor& index, int64_t size) {
+  expect(is_int(index.dtype()), "indices are integers, not ", index.dtype());
   const Tensor i = index.cast(DType::i64);
   return mote::where(i < 0, i + size, i);
 }

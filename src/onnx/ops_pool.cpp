@@ -159,14 +159,14 @@ Outputs max_roi_pool(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"MaxPool",           1,              max_pool,                             "", false, false, true},
-    {"AveragePool",              1,                       average_pool,                                                       "", false, false, true},
-    {"LpPool",       1,       lp_pool        },
-    {"GlobalAveragePool",              1,                       global_average,                                                       "", false, false, true},
-    {"GlobalMaxPool",            1,                   global_max                                         },
+    {"MaxPool", 1, max_pool, "", false, false, true},
+    {"AveragePool", 1, average_pool, "", false, false, true},
+    {"LpPool", 1, lp_pool},
+    {"GlobalAveragePool", 1, global_average, "", false, false, true},
+    {"GlobalMaxPool", 1, global_max},
     {"GlobalLpPool", 1, global_lp},
-    {"MaxUnpool",              9,                       max_unpool                                                      },
-    {"MaxRoiPool",     1,       max_roi_pool              },
+    {"MaxUnpool", 9, max_unpool},
+    {"MaxRoiPool", 1, max_roi_pool},
 };
 
 }  // namespace

@@ -107,18 +107,18 @@ Outputs has_element(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"SequenceConstruct",  11,    construct      },
-    {"SequenceEmpty",      11,    empty_sequence },
-    {"SequenceAt",         11,    at             },
-    {"SequenceInsert",     11,    insert         },
-    {"SequenceErase",      11,    erase          },
-    {"SequenceLength",     11,    length         },
-    {"ConcatFromSequence", 11,    concat         },
-    {"SplitToSequence",    11,    split          },
-    {"SequenceMap",        17,    map,             "", false, true},
-    {"Optional",               15,                optional                              },
-    {"OptionalGetElement",    15,optional},
-    {"OptionalHasElement",               15,                           has_element                                                                       },
+    {"SequenceConstruct", 11, construct},
+    {"SequenceEmpty", 11, empty_sequence},
+    {"SequenceAt", 11, at},
+    {"SequenceInsert", 11, insert},
+    {"SequenceErase", 11, erase},
+    {"SequenceLength", 11, length},
+    {"ConcatFromSequence", 11, concat},
+    {"SplitToSequence", 11, split},
+    {"SequenceMap", 17, map, "", false, true},
+    {"Optional", 15, optional},
+    {"OptionalGetElement", 15,optional},
+    {"OptionalHasElement", 15, has_element},
 };
 
 }  // namespace

@@ -75,6 +75,8 @@ Outputs unsqueeze(Call& c) {
   std::vector<int64_t> axes = c.ints(1, "axes"), shape = x.shape();
   for (int64_t& a : axes) a = axis_of(a, x.dim() + static_cast<int64_t>(axes.size()));
   std::sort(axes.begin(), axes.end());
+  const auto twice = std::adjacent_find(axes.begin(), axes.end());
+  expect(twice == axes.end(), "axes name axis ", twice == axes.end() ? 0 : *twice, " twice");
   for (const int64_t a : axes) shape.insert(shape.begin() + a, 1);
   return {x.reshape(shape)};
 }
@@ -93,6 +95,7 @@ Outputs transpose(Call& c) {
 Outputs concat(Call& c) {
   const std::vector<Tensor> all = c.all();
   expect(!all.empty(), "there is no input");
+  expect(c.has("axis") || c.opset() < 4, "the attribute axis is missing");
   return {cat(all, axis_of(c.i("axis", c.opset() < 4 ? 1 : 0), all[0].dim()))};
 }
 
@@ -315,27 +318,27 @@ Outputs center_crop_pad(Call& c) {
 }
 
 constexpr OpRow rows[] = {
-    {"Shape",           1,           shape                          },
-    {"Size",            1,           size                           },
-    {"Identity",        1,           identity                       },
-    {"Reshape",         1,           reshape,                         "", false, false, true},
-    {"Flatten",            1,                  flatten,                                             "", false, false, true},
-    {"Squeeze",         1,        squeeze,               "", false, false, true},
-    {"Unsqueeze",            1,                  unsqueeze,                                             "", false, false, true},
-    {"Transpose",         1,           transpose,                            "", false, false, true},
-    {"Concat",            1,                  concat,                                             "", false, false, true},
-    {"Split",       1,      split          },
-    {"Slice",            1,                  slice                                            },
-    {"Expand",       8,         expand                    },
-    {"Tile",            1,                  tile                                            },
-    {"Pad",          1,         pad                },
-    {"Constant",            1,                  constant                                            },
-    {"ConstantOfShape",           9,               constant_of_shape                                   },
-    {"Range",           11,          range                  },
-    {"EyeLike",          9,              eye_like                              },
-    {"Trilu",            14,           trilu                    },
-    {"DepthToSpace",             1,              depth_to_space                                 },
-    {"SpaceToDepth",        1,       space_to_depth            },
+    {"Shape", 1, shape},
+    {"Size", 1, size},
+    {"Identity", 1, identity},
+    {"Reshape", 1, reshape, "", false, false, true},
+    {"Flatten", 1, flatten, "", false, false, true},
+    {"Squeeze", 1, squeeze, "", false, false, true},
+    {"Unsqueeze", 1, unsqueeze, "", false, false, true},
+    {"Transpose", 1, transpose, "", false, false, true},
+    {"Concat", 1, concat, "", false, false, true},
+    {"Split", 1, split},
+    {"Slice", 1, slice},
+    {"Expand", 8, expand},
+    {"Tile", 1, tile},
+    {"Pad", 1, pad},
+    {"Constant", 1, constant},
+    {"ConstantOfShape", 9, constant_of_shape},
+    {"Range", 11, range},
+    {"EyeLike", 9, eye_like},
+    {"Trilu", 14, trilu},
+    {"DepthToSpace", 1, depth_to_space},
+    {"SpaceToDepth", 1, space_to_depth},
     {"CenterCropPad", 18, center_crop_pad},
 };
 

@@ -263,7 +263,7 @@ ModelData parse_model(const File& file) {
       case 25: in.add(m.functions) = read_function(in.message(f, "functions", "a function")); break;
       default: break;
     }
-  in.check(has_graph, "there is no graph; this is not an ONNX file");
+  in.check(has_graph, "there is no graph, so this is not an ONNX file");
   return m;
 }
 

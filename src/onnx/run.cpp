@@ -107,7 +107,8 @@ const Value* Runner::find(std::string_view name) const {
   if (name.empty()) return nullptr;
   for (Frame* f = frame_; f; f = f->outer)
     if (const auto it = f->values.find(name); it != f->values.end()) return &it->second;
-  fail_call("the value ", quoted(name), " is used, but nothing before gives it");
+  fail_call("the value ", quoted(name),
+            " is used, but no input, initializer or earlier node produces it");
 }
 
 const Attribute* Runner::attribute(const Node& node, std::string_view name) const {
