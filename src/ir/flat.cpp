@@ -226,7 +226,7 @@ struct WordReader {
   std::string_view rest;
   bool take(void* to, size_t bytes) {
     if (bytes > rest.size()) return false;
-    std::memcpy(to, rest.data(), bytes);
+    if (bytes) std::memcpy(to, rest.data(), bytes);
     rest.remove_prefix(bytes);
     return true;
   }
