@@ -36,7 +36,7 @@ Outputs reshape(Call& c) {
     expect(shape[d] != 0 || !copies || d < from.size(), "the shape ", shape,
            " copies an axis that is not there");
     if (shape[d] == 0 && copies) shape[d] = from[d];
-    if (shape[d] != -1) known *= shape[d];
+    if (shape[d] != -1) known = size_mul(known, shape[d]);
   }
   // Also where there are no elements.
   for (int64_t& s : shape)
