@@ -66,7 +66,7 @@ bool write_kernel(const Kernel& kernel, const Device& runs, ByteWriter& out) {
 std::shared_ptr<const Kernel> read_kernel(ByteReader& in, Device& runs) {
   auto out = std::make_shared<Kernel>();
   std::vector<uint8_t> code;
-  std::string extent;
+  std::vector<uint8_t> extent;
   uint64_t vars;
   if (!in.list(code) || !in.list(out->name) || !in.list(out->actions) || !in.number(vars))
     return {};
@@ -85,7 +85,7 @@ std::string plan_key(const Flat& flat) {
   if (!flag(Flag::CACHE) || flag(Flag::SPEC) || flag(Flag::BEAM) || flag(Flag::DEBUG) >= 3 ||
       !compile_cache().usable() || anything_searched())
     return {};
-  const std::string graph = portable(flat);
+  const std::vector<uint8_t> graph = portable(flat);
   // Code for the host uses all that this processor has, which a folder's next user may lack.
   std::string key =
       text("plan\n", build_id(), "\n", code_flags_hash(), "\n", cpu_info().features, "\n");
@@ -99,7 +99,7 @@ std::shared_ptr<const CompiledPlan> stored_plan(const std::string& key, const Fl
   const auto bytes = compile_cache().get(key);
   if (!bytes) return {};
   ByteReader in{*bytes};
-  std::string graph;
+  std::vector<uint8_t> graph;
   std::vector<uint32_t> provenance;
   Flat steps;
   if (!in.list(graph) || !in.list(provenance) || !read_portable(graph, steps)) return {};

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <unordered_map>
 
+#include "base/byte_lists.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "ir/eval.h"
@@ -219,72 +219,48 @@ bool holds_object(uint64_t head) {
   return row(static_cast<Op>(head & 0xff)).arg == ArgKind::Object;
 }
 
-constexpr uint64_t kNoObject[] = {UINT64_MAX, 0};  // in place of its sizes
-
-// Words in front of what is left.
-struct WordReader {
-  std::string_view rest;
-  bool take(void* to, size_t bytes) {
-    if (bytes > rest.size()) return false;
-    if (bytes) std::memcpy(to, rest.data(), bytes);
-    rest.remove_prefix(bytes);
-    return true;
-  }
-};
-
 }  // namespace
 
-std::string portable(const Flat& flat) {
-  std::string out;
-  auto put = [&](const void* from, size_t bytes) {
-    out.append(static_cast<const char*>(from), bytes);
-  };
+std::vector<uint8_t> portable(const Flat& flat) {
+  ByteWriter out;
   const std::vector<uint64_t>& w = flat.words;
   for (size_t at = 0; at < w.size();) {
-    const size_t sources = ((w[at] >> 16) + 1) / 2;
-    put(&w[at], sizeof w[at]);
+    out.number(w[at]);
     if (!holds_object(w[at])) {
-      put(&w[at + 1], sizeof w[at]);
-    } else if (const ArgObject* object = Arg::of(static_cast<int64_t>(w[at + 1])).object) {
-      const uint64_t sizes[] = {object->ints.size(), object->str.size()};
-      put(sizes, sizeof sizes);
-      put(object->ints.data(), object->ints.size() * sizeof(int64_t));
-      put(object->str.data(), object->str.size());
+      out.number(w[at + 1]);
     } else {
-      put(kNoObject, sizeof kNoObject);
+      const ArgObject* object = Arg::of(static_cast<int64_t>(w[at + 1])).object;
+      out.number(object != nullptr);
+      if (object) out.list(object->ints), out.list(object->str);
     }
-    put(&w[at] + 2, sources * sizeof w[at]);
-    at += 2 + sources;
+    const size_t end = at + 2 + ((w[at] >> 16) + 1) / 2;
+    for (at += 2; at < end; ++at) out.number(w[at]);
   }
-  return out;
+  return std::move(out.bytes);
 }
 
-bool read_portable(std::string_view bytes, Flat& flat) {
+bool read_portable(std::span<const uint8_t> bytes, Flat& flat) {
   flat = {};
   std::vector<uint64_t>& w = flat.words;
   uint64_t nodes = 0;
-  for (WordReader in{bytes}; !in.rest.empty(); ++nodes) {
-    uint64_t head, arg, sizes[2];
-    if (!in.take(&head, sizeof head) || (head & 0xff) >= kOps) return false;
+  for (ByteReader in{bytes}; !in.rest.empty(); ++nodes) {
+    uint64_t head, arg = 0;
+    if (!in.number(head) || (head & 0xff) >= kOps) return false;
     if (!holds_object(head)) {
-      if (!in.take(&arg, sizeof arg)) return false;
+      if (!in.number(arg)) return false;
     } else {
-      if (!in.take(sizes, sizeof sizes)) return false;
-      arg = 0;
-      if (std::memcmp(sizes, kNoObject, sizeof sizes) != 0) {
-        if (sizes[0] > in.rest.size() || sizes[1] > in.rest.size()) return false;
-        std::vector<int64_t> ints(sizes[0]);
-        std::string name(sizes[1], '\0');
-        if (!in.take(ints.data(), ints.size() * sizeof(int64_t))) return false;
-        if (!in.take(name.data(), name.size())) return false;
-        arg = static_cast<uint64_t>(Arg::of(intern_arg(ints, name)).i);
-      }
+      uint8_t is_there;
+      if (!in.number(is_there)) return false;
+      std::vector<int64_t> ints;
+      std::string name;
+      if (is_there && (!in.list(ints) || !in.list(name))) return false;
+      if (is_there) arg = static_cast<uint64_t>(Arg::of(intern_arg(ints, name)).i);
     }
     w.push_back(head), w.push_back(arg);
     const uint64_t sources = head >> 16;
     for (uint64_t i = 0; i < sources; i += 2) {
       uint64_t pair;
-      if (!in.take(&pair, sizeof pair)) return false;
+      if (!in.number(pair)) return false;
       if ((pair & 0xffffffff) >= nodes || (i + 1 < sources && pair >> 32 >= nodes)) return false;
       w.push_back(pair);
     }

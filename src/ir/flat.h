@@ -2,7 +2,6 @@
 #pragma once
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/build.h"
@@ -63,10 +62,10 @@ class Flattener {
 };
 // Rebuilds the graph in the current arena.
 UOp unflatten_graph(const Flat& flat);
-// The words with arguments in full, for other processes; and back, in the same order. False where
-// the bytes are none. Provenance is not among them.
-std::string portable(const Flat& flat);
-bool read_portable(std::string_view bytes, Flat& flat);
+// The words with their arguments in full, for other processes, and back. False if the bytes are no
+// graph. Provenance is left out.
+std::vector<uint8_t> portable(const Flat& flat);
+bool read_portable(std::span<const uint8_t> bytes, Flat& flat);
 
 // Of an index expression of variables.
 int64_t value_of(const Flat& expression, std::span<const std::string> names,

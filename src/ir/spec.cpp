@@ -269,7 +269,7 @@ MOTE_MADE_FIRST const SpecRule plan_rules[] = {
        return u->src(0)->is(Op::Param) && u->src(0)->dtype == u->dtype &&
               u->src(1)->dtype == DType::index;
      }},
-    {Op::Call, "a Call runs a kernel, or a program, on a place for each of its Params, all on one device",
+    {Op::Call, "a Call runs a kernel or a program on places of one device, one for each of a kernel's Params",
      fits_its_kernel},
     {Op::Copy, "Copy names two places and a number of bytes",
      [](UOp u) { return u->nsrc == 3 && is_place_of(u->src(0)) && is_place_of(u->src(1)) &&
@@ -397,15 +397,15 @@ MOTE_MADE_FIRST const StageRow stage_rows[] = {
          OpSet{Op::Const, Op::Buffer, Op::Param, Op::Var, Op::Iota, Op::Reduce, Op::Store,
                Op::After, Op::Sink, Op::Source},
      every, tensor_rules},
-    {         "kernel",
+    {"kernel",
      ops_with(Alu) | OpSet{Op::Const, Op::Invalid, Op::Param, Op::Var, Op::Range, Op::Reduce,
                            Op::Index, Op::Store, Op::Fetch, Op::Stage, Op::End, Op::Sink},
      Op::Sink, kernel_rules},
     {"plan",
-     ops_with(Alu) | OpSet{Op::Const, Op::Param, Op::Range, Op::Index, Op::Sink, Op::Call, Op::Copy, Op::Source,
-                           Op::End, Op::Linear},
+     ops_with(Alu) | OpSet{Op::Const, Op::Param, Op::Range, Op::Index, Op::Sink, Op::Call, Op::Copy,
+                           Op::Source, Op::End, Op::Linear},
      Op::Linear, plan_rules},
-    { "program",
+    {"program",
      ops_with(Alu).without({Op::FloorDiv, Op::FloorMod}) |
          kStatements | OpSet{Op::Const, Op::Param, Op::Var, Op::Range, Op::Index, Op::Reg,
                              Op::After, Op::Linear},

@@ -18,7 +18,8 @@ int Holders::id(const Holder& h) {
   return latest_[buffer] = static_cast<int>(list_.size()) - 1;
 }
 
-// Equal constants are one node, whoever made it first: they say nothing where there is more.
+// Equal constants are one node, which names the call that made it first. So a constant's place
+// counts only while there is no other.
 void KernelDraft::add_provenance(uint32_t place, bool is_constant) {
   if (is_constant && !provenance.empty()) return;
   if (only_constants) provenance.clear();

@@ -42,9 +42,9 @@ inline bool is_step(UOp statement) { return statement->is(Op::Call) || statement
 inline std::span<Node* const> places_of(UOp step) {
   return step->is(Op::Call) ? step->src().subspan(1) : step->src().first(2);
 }
-// Those are the first of its places.
-// A Call of an expression: others run a program, which writes its first place and reads the others.
+// A Call of an expression. Other Calls run a program, which writes its first place.
 inline bool is_kernel(UOp step) { return step->is(Op::Call) && step->src(0)->is(Op::Sink); }
+// How many of its places it writes: the first ones.
 inline uint32_t written_by(UOp step) { return is_kernel(step) ? step->src(0)->nsrc : 1; }
 inline UOp memory_of(UOp place) { return place->is(Op::Index) ? place->src(0) : place; }
 inline int slot_of(UOp memory) { return static_cast<int>(memory->ints(0)); }

@@ -66,7 +66,7 @@ class Assigner {
   std::vector<uint32_t> below_;  // of descend, kept warm
   uint8_t device_ = 0;
   const bool nofuse_ = flag(Flag::NOFUSE);
-  std::set<const Node*> copied_;  // taken as a whole
+  std::set<const Node*> copied_;  // sources of a Copy or Source, taken as a whole
   static constexpr uint32_t kMany = 16;
   // By kernel and node, where the node has that many requests: the kernel's latest, plus one.
   std::unordered_map<uint64_t, uint32_t> latest_;

@@ -124,10 +124,10 @@ struct KernelDraft {
   std::vector<Argument> arguments;   // by slot, once built
   UOp body;                          // over them, once asked for
   std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
-  UOp whole;                      // that makes outputs[0] of all of its sources, in memory
-  std::vector<Holder> sources;    // of that
+  UOp whole;                      // Copy or Source: makes outputs[0] from all its sources, in memory
+  std::vector<Holder> sources;    // of `whole`
   uint8_t device = 0;
-  bool only_constants = false;    // is what these calls made
+  bool only_constants = false;    // all that provenance names are constants
   void add_provenance(uint32_t place, bool is_constant);
 };
 
