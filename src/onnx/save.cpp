@@ -36,6 +36,64 @@ Numbers shape_of(UOp node) {
   return out;
 }
 
+struct OpName {
+  Op op;
+  const char* name;
+};
+constexpr OpName elementwise_ops[] = {
+    {Op::Neg,   "Neg"  },
+    {Op::Exp,   "Exp"  },
+    {Op::Log,   "Log"  },
+    {Op::Sin,   "Sin"  },
+    {Op::Cos,   "Cos"  },
+    {Op::Tanh,  "Tanh" },
+    {Op::Erf,   "Erf"  },
+    {Op::Sqrt,  "Sqrt" },
+    {Op::Add,   "Add"  },
+    {Op::Mul,   "Mul"  },
+    {Op::Div,   "Div"  },
+    {Op::IDiv,  "Div"  },
+    {Op::Max,   "Max"  },
+    {Op::Min,   "Min"  },
+    {Op::Lt,    "Less" },
+    {Op::Eq,    "Equal"},
+    {Op::Where, "Where"}
+};
+constexpr OpName bit_ops[] = {
+    {Op::And, "And"},
+    {Op::Or,  "Or" },
+    {Op::Xor, "Xor"}
+};
+
+// Of an operator that works element by element; "": it is something else.
+std::string elementwise_name(UOp n) {
+  for (const auto& [op, name] : elementwise_ops)
+    if (n->op == op) return name;
+  for (const auto& [op, name] : bit_ops)
+    if (n->op == op) return n->dtype == DType::boolean ? name : text("Bitwise", name);
+  return "";
+}
+
+UOp without_expand(UOp n) {
+  while (n->is(Op::Expand)) n = n->src(0);
+  return n;
+}
+
+// Of an elementwise operator: ONNX repeats them itself, and has Sub for a + -b.
+struct Operands {
+  std::vector<UOp> list;
+  bool subtracts = false;
+};
+Operands operands(UOp n) {
+  Operands out;
+  std::vector<Numbers> shapes;
+  for (GraphNode* s : n->src()) shapes.push_back(shape_of(out.list.emplace_back(without_expand(s))));
+  if (broadcast_shapes(shapes) != shape_of(n)) out.list.assign(n->src().begin(), n->src().end());
+  out.subtracts = n->is(Op::Add) && out.list[1]->is(Op::Neg);
+  if (out.subtracts) out.list[1] = out.list[1]->src(0);
+  return out;
+}
+
 // A node of the file being made.
 class NodeWriter {
  public:
@@ -58,7 +116,6 @@ class NodeWriter {
     for (const int64_t i : v) a.integer(8, i);
     return add(name, 7, a);
   }
-  const MessageWriter& message() const { return message_; }
   const char* op() const { return op_; }
 
  private:
@@ -78,15 +135,10 @@ class Exporter {
   Exporter(const CallRecorder& recorder, const std::vector<Tensor>& inputs,
            const std::vector<Tensor>& outputs)
       : recorder_(recorder) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Ref node = flat_of(inputs[i]);
-      names_[node.get()] = "flat_input_" + std::to_string(i);
-      depends_.insert(node.get());
-    }
+    for (const Tensor& t : inputs) depends_.insert(flat_of(t).get());
     for (const Tensor& t : outputs) results_.push_back(node_of(t));
     for (const uint32_t place_id : recorder.draws) miss("random numbers", place_id);
     visit_all();
-    compute_constants();
     for (size_t i = 0; i < inputs.size(); ++i) add_input(inputs[i], i);
     for (UOp node : order_)
       if (depends_.contains(node.get()) && !names_.contains(node.get()))
@@ -130,6 +182,7 @@ class Exporter {
     }
     if (n->is(Op::Buffer)) return {};
     if (is_same(n)) return {n->src(0)};
+    if (!elementwise_name(n).empty()) return operands(n).list;
     for (GraphNode* s : n->src()) out.emplace_back(s);
     return out;
   }
@@ -139,7 +192,6 @@ class Exporter {
   }
 
   void visit_all();
-  void compute_constants();
   void add_input(const Tensor& t, size_t i);
   void add_output(UOp result, size_t i);
 
@@ -148,6 +200,7 @@ class Exporter {
     const auto it = names_.find(node.get());
     return it != names_.end() ? it->second : constant(node);
   }
+  std::string initializer(int type, Numbers shape, std::string bytes);
   std::string ints_constant(const Numbers& list);
   std::string add(NodeWriter node);
   std::string miss(std::string_view what, uint32_t place_id);
@@ -164,7 +217,7 @@ class Exporter {
   std::string emit_pool(const RecordedCall& call, const char* op);
   std::string emit_norm(UOp node, const RecordedCall& call);
   std::string emit_movement(UOp node);
-  std::string emit_elementwise(UOp node, const char* op);
+  std::string emit_elementwise(UOp node, const std::string& name);
   std::string emit_reduce(UOp node);
   std::string operand(const RecordedCall& call, size_t i) { return value(call.operands[i].get()); }
   std::string filled(const Numbers& shape, DType dtype, double v);
@@ -172,9 +225,8 @@ class Exporter {
   const CallRecorder& recorder_;
   std::vector<Ref> results_;
   std::vector<UOp> order_;
-  std::set<const GraphNode*> depends_, wanted_;
+  std::set<const GraphNode*> depends_;
   std::unordered_map<const GraphNode*, std::string> names_;
-  std::unordered_map<const GraphNode*, Tensor> constants_;
   std::vector<Initializer> initializers_;
   std::vector<Ref> made_;  // nodes made on the way
   MessageWriter graph_;
@@ -203,66 +255,40 @@ void Exporter::visit_all() {
   }
 }
 
-// A constant that is repeated stays as small as it is.
-UOp without_expand(UOp n) {
-  while (n->is(Op::Expand)) n = n->src(0);
-  return n;
+std::string bytes_of(const Tensor& t) {
+  const Tensor here = t.to("CPU").contiguous().realize();
+  std::string bytes(static_cast<size_t>(here.nbytes()), '\0');
+  if (!bytes.empty()) here.copy_out(bytes.data(), here.nbytes());
+  return bytes;
 }
 
-// What nodes that depend on inputs need of those that do not.
-void Exporter::compute_constants() {
-  auto want = [&](UOp n) {
-    for (UOp each : {n, without_expand(n)}) {
-      if (depends_.contains(each.get()) || each->is(Op::Const) || constants_.contains(each.get()))
-        continue;
-      Ref node(each);
-      if (each->dtype == DType::index) node = prim::cast(node, DType::i64);
-      constants_[each.get()] = make_value(node, each->device ? each->device : kDefaultDevice);
-    }
-  };
-  for (UOp n : order_)
-    if (depends_.contains(n.get()))
-      for (UOp s : sources(n)) want(n->is(Op::Expand) || has(n->op, Alu) ? without_expand(s) : s);
-  for (const Ref& r : results_) want(r.get());
+std::string Exporter::initializer(int type, Numbers shape, std::string bytes) {
+  const std::string name = text("constant_", initializers_.size());
+  initializers_.push_back({name, type, std::move(shape), std::move(bytes)});
+  return name;
 }
 
 std::string Exporter::constant(UOp node) {
-  const Numbers shape = shape_of(node);
   Tensor t;
   if (node->is(Op::Const)) {
     const DType d = node->dtype == DType::index ? DType::i64 : node->dtype;
     const Scalar s = scalar_of(node);
     t = is_float(d) ? full({}, s.f, {.dtype = DType::f64}).to(d) : full({}, s.i, {.dtype = d});
   } else {
-    if (!constants_.contains(node.get())) {
-      Ref held(node);
-      if (node->dtype == DType::index) held = prim::cast(held, DType::i64);
-      constants_[node.get()] = make_value(held, node->device ? node->device : kDefaultDevice);
-    }
-    t = constants_.at(node.get());
+    Ref held(node);
+    if (node->dtype == DType::index) held = prim::cast(held, DType::i64);
+    t = make_value(held, node->device ? node->device : kDefaultDevice);
   }
-  t = t.to("CPU").contiguous().realize();
-  std::string bytes(static_cast<size_t>(t.nbytes()), '\0');
-  if (!bytes.empty()) t.copy_out(bytes.data(), t.nbytes());
-  const std::string name = "constant_" + std::to_string(initializers_.size());
-  initializers_.push_back({name, type_number(node->dtype), shape, std::move(bytes)});
-  return names_[node.get()] = name;
+  return names_[node.get()] = initializer(type_number(node->dtype), shape_of(node), bytes_of(t));
 }
 
 std::string Exporter::ints_constant(const Numbers& list) {
   std::string bytes(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(int64_t));
-  const std::string name = "constant_" + std::to_string(initializers_.size());
-  initializers_.push_back({name, kInt64, {static_cast<int64_t>(list.size())}, std::move(bytes)});
-  return name;
+  return initializer(kInt64, {static_cast<int64_t>(list.size())}, std::move(bytes));
 }
 
 std::string Exporter::filled(const Numbers& shape, DType dtype, double v) {
-  const Tensor t = full(shape, v, {.dtype = dtype}).contiguous().realize();
-  std::string bytes(static_cast<size_t>(t.nbytes()), '\0');
-  t.copy_out(bytes.data(), t.nbytes());
-  const std::string name = "constant_" + std::to_string(initializers_.size());
-  initializers_.push_back({name, type_number(dtype), shape, std::move(bytes)});
-  return name;
+  return initializer(type_number(dtype), shape, bytes_of(full(shape, v, {.dtype = dtype})));
 }
 
 MessageWriter port(const std::string& name, int type, const Numbers& sizes) {
@@ -315,45 +341,11 @@ std::string Exporter::miss(std::string_view what, uint32_t place_id) {
   return "missing";
 }
 
-struct OpName {
-  Op op;
-  const char* name;
-};
-constexpr OpName elementwise_ops[] = {
-    {Op::Neg,   "Neg"  },
-    {Op::Exp,   "Exp"  },
-    {Op::Log,   "Log"  },
-    {Op::Sin,   "Sin"  },
-    {Op::Cos,   "Cos"  },
-    {Op::Tanh,  "Tanh" },
-    {Op::Erf,   "Erf"  },
-    {Op::Sqrt,  "Sqrt" },
-    {Op::Add,   "Add"  },
-    {Op::Mul,   "Mul"  },
-    {Op::Div,   "Div"  },
-    {Op::IDiv,  "Div"  },
-    {Op::Max,   "Max"  },
-    {Op::Min,   "Min"  },
-    {Op::Lt,    "Less" },
-    {Op::Eq,    "Equal"},
-    {Op::Where, "Where"}
-};
-constexpr OpName bit_ops[] = {
-    {Op::And, "And"},
-    {Op::Or,  "Or" },
-    {Op::Xor, "Xor"}
-};
-
 std::string Exporter::emit(UOp n) {
   if (const RecordedCall* call = recorded_call(recorder_, n)) return emit_call(n, *call);
   if (is_same(n)) return value(n->src(0));
   if (has(n->op, Movement)) return emit_movement(n);
-  for (const auto& [op, name] : elementwise_ops)
-    if (n->op == op) return emit_elementwise(n, name);
-  for (const auto& [op, name] : bit_ops)
-    if (n->op == op)
-      return n->dtype == DType::boolean ? emit_elementwise(n, name)
-                                        : emit_elementwise(n, text("Bitwise", name).c_str());
+  if (const std::string name = elementwise_name(n); !name.empty()) return emit_elementwise(n, name);
   switch (n->op) {
     case Op::Cast:
       return add(NodeWriter("Cast").in(value(n->src(0))).integer("to", type_number(n->dtype)));
@@ -375,22 +367,10 @@ std::string Exporter::emit(UOp n) {
   }
 }
 
-// ONNX repeats operands of elementwise operators itself.
-std::string Exporter::emit_elementwise(UOp n, const char* op) {
-  std::vector<UOp> from;
-  std::vector<Numbers> shapes;
-  for (GraphNode* s : n->src()) {
-    from.push_back(without_expand(s));
-    shapes.push_back(shape_of(from.back()));
-  }
-  if (broadcast_shapes(shapes) != shape_of(n)) from.assign(n->src().begin(), n->src().end());
-  const bool is_sub = n->is(Op::Add) && from[1]->is(Op::Neg) && depends_.contains(from[1].get());
-  NodeWriter node(is_sub ? "Sub" : op);
-  node.in(value(from[0]));
-  if (is_sub)
-    node.in(value(from[1]->src(0)));
-  else
-    for (size_t i = 1; i < from.size(); ++i) node.in(value(from[i]));
+std::string Exporter::emit_elementwise(UOp n, const std::string& name) {
+  const Operands from = operands(n);
+  NodeWriter node(from.subtracts ? "Sub" : name.c_str());
+  for (UOp s : from.list) node.in(value(s));
   return add(std::move(node));
 }
 
