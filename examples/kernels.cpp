@@ -1,4 +1,4 @@
-// Kernels of one's own: as expressions over indices, with derivatives, and as a function in C.
+// Custom kernels: as expressions over indices, with derivatives, and as a function in C.
 #include <mote/grad.h>
 #include <mote/kernel.h>
 #include <mote/mote.h>
@@ -44,7 +44,7 @@ void running(float* out, const float* x, const float* decay, int64_t n) {
 }
 )";
 
-// A running mean: each element needs the one before, which no expression says.
+// A running mean: each element depends on the previous one, so no expression can compute it.
 Tensor running(const Tensor& x, const Tensor& decay) {
   const int64_t n = x.size(0);
   return source_kernel("running", running_source, {n}, DType::f32, {x, decay}, {n});

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   std::vector<onnx::NamedValue> inputs;
   for (const onnx::PortInfo& port : model.inputs())
     inputs.push_back({port.name, random_input(port)});
-  for (int run = 0; run < 4; ++run) {  // from the third run on a captured list is replayed
+  for (int run = 0; run < 4; ++run) {  // from the fourth run on a captured list is replayed
     const auto start = std::chrono::steady_clock::now();
     std::vector<onnx::NamedValue> outputs = model.run(inputs);
     Tensor first = outputs[0].value.tensor;

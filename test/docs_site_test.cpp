@@ -222,11 +222,11 @@ TEST_CASE("docs site: a folder of other files stays as it is") {
   write_file(other + "/index.html", "mine");
   Ran refused = run_mote("docs --out " + other);
   CHECK(refused.status == 1);
-  CHECK(has(refused, "[docs] " + other + "/index.html is there, and not from `mote docs`"));
+  CHECK(has(refused, "[docs] " + other + "/index.html already exists and was not written by `mote docs`"));
   CHECK(read_file(other + "/index.html") == "mine");
   CHECK(!std::filesystem::exists(other + "/style.css"));
   CHECK(has(run_mote("docs --from " + other + " --out " + out), "is not mote's source tree"));
   Ran file = run_mote("docs --out " + other + "/index.html");
   CHECK(file.status == 1);
-  CHECK(has(file, "cannot be made"));
+  CHECK(has(file, "cannot be created"));
 }

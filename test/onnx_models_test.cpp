@@ -131,6 +131,7 @@ TEST_SUITE("soak") {
       for (size_t i = 1; i < in.size(); ++i) in[i] = out[i];
     }
     const auto got = fft::istft(cat(frames, 1), 512, o).to_vector<float>();
+    REQUIRE(got.size() + 512 >= wanted.size());  // less than a frame is missing
     double signal = 0, off = 0;
     for (size_t i = 0; i < std::min(got.size(), wanted.size()); ++i) {
       signal += std::pow(wanted[i], 2);

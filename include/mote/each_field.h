@@ -1,4 +1,4 @@
-// The line of a struct that names the tensors in it; fields.h tells who asks for them.
+// MOTE_FIELDS, the line of a struct that lists its tensors; see fields.h.
 #pragma once
 #include <string_view>
 

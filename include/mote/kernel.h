@@ -1,4 +1,4 @@
-// Kernels of one's own: a tensor by what one element of it is, and programs in a device's language.
+// Custom kernels: a tensor defined by an expression for one element, and functions in C.
 //
 //   // how far each row of x is from each row of y
 //   Tensor d = custom_kernel("distance", {x.size(0), y.size(0)}, {x, y},
@@ -10,7 +10,7 @@
 //   });
 //
 // An expression is compiled with what comes before and after it, runs on every device and has
-// derivatives. docs/custom_kernels.md tells more.
+// derivatives. See docs/custom_kernels.md.
 #pragma once
 #include <mote/tensor.h>
 
@@ -20,7 +20,7 @@
 
 namespace mote {
 
-// A position on an axis: an index of the result or of a sum, a whole number, an element of a tensor
+// A position on an axis: an index of the result or of a sum, an integer, an element of a tensor
 // of integers, or what + - * / % make of these; / and % round down. Exact.
 class Position {
  public:
@@ -61,7 +61,7 @@ using Indices = std::vector<Position>;
 // A tensor that an expression reads, one element at a time.
 class Input {
  public:
-  // The element there. A position that a tensor was asked for is checked as that of gather() is;
+  // The element there. A position that is read from a tensor is checked like an index of gather();
   // others must be inside whatever the indices are.
   template <class... I>
   Tensor operator()(const I&... at) const {
@@ -86,7 +86,7 @@ using Inputs = std::vector<Input>;
 
 // The tensor of this shape whose element at the indices is f(indices, inputs). f is called once,
 // with indices that stand for all of them: it computes with functions of single elements (exp,
-// where, a * b, ...) and the folds below. `name` is said in errors.
+// where, a * b, ...) and the folds below. `name` is part of errors.
 using KernelExpression = std::function<Tensor(const Indices&, const Inputs&)>;
 Tensor custom_kernel(const std::string& name, const Sizes& shape, const std::vector<Tensor>& inputs,
                      const KernelExpression& f, Loc = MOTE_HERE);

@@ -58,7 +58,7 @@ MOTE_MODULE(AdaptiveAvgPool3d, adaptive_avg_pool3d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveMaxPool1d, adaptive_max_pool1d(output, w), Ints output = 1);
 MOTE_MODULE(AdaptiveMaxPool2d, adaptive_max_pool2d(output, w), Ints output = 1);
 
-// Those of functions that are no methods; the dropouts only while training.
+// Modules of functions that are not methods. Dropouts act only in training.
 #define MOTE_FUNCTION(Name, call, ...)                                             \
   struct Name {                                                                    \
     __VA_ARGS__;                                                                   \

@@ -10,7 +10,7 @@
 //
 // The shapes of the inputs may change from run to run. For each list of shapes the nodes whose
 // outputs follow from constants and shapes run once, on the host. The others are a jit (jit.h), and
-// from the third run on the captured list runs. Inputs with few whole numbers that shapes or
+// from the fourth run on the captured list runs. Inputs with few integers that shapes or
 // conditions depend on count as shapes. A model in which sizes or conditions depend on other values
 // runs node by node each time.
 // Copies of a Model share its weights and its captured lists. Threads may share a model; their runs

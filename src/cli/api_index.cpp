@@ -460,10 +460,10 @@ class Reader {
 
   static bool is_skipped(std::string_view s, bool has_body) {
     const std::string_view word = first_word(s);
-    if (word == "static_assert" || word == "MOTE_FIELDS" || s.empty()) return true;
+    if (word == "static_assert" || word == kFields || s.empty()) return true;
     if (is_type_word(word) && !has_body) return true;  // declared here, defined elsewhere
     if (word == "friend") return s.find("operator") == s.npos;
-    return s.starts_with("template") || s.find("= delete") != s.npos || s.starts_with('~') ||
+    return s.find("= delete") != s.npos || s.starts_with('~') ||
            s.starts_with("virtual ~");
   }
 

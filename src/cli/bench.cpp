@@ -17,16 +17,14 @@ namespace {
 constexpr Option options[] = {
     {"json", "", "print JSON"},
     {"check", "", "exit with status 1 if a bar is missed"},
-    {"row", "NAME", "measure one row in this process", "host|onnx"},
+    {"row", "NAME", "measure one row in this process (onnx: NAME,SIDE,MODEL)", "host|onnx"},
     {"tinygrad", "CHECKOUT", "also run tinygrad's MNIST step on its NULL device", "host"},
-    {"threads",        "N",        "threads for both sides (1; onnx: 1 and 2)",
-                                    "cpu|wide|onnx"},
-    {"only",           "TEXT",     "rows whose names contain TEXT, or one of several texts separated by "
-                                   "commas", "cpu|cuda|wide|onnx"},
-    {"seconds",        "X",        "approximate time for all rows (cpu: 120, wide: 400, "
-                                    "onnx: 60)", "cpu|wide|onnx"},
-    {"search",         "X",        "first search the loops of each kernel for up to X seconds",
-                                   "cpu|wide"},
+    {"threads", "N", "threads for both sides (1; onnx: 1 and 2)", "cpu|wide|onnx"},
+    {"only", "TEXT", "rows whose names contain TEXT, or one of several texts separated by commas",
+     "cpu|cuda|wide|onnx"},
+    {"seconds", "X", "approximate time for all rows (cpu: 120, wide: 400, onnx: 60)",
+     "cpu|wide|onnx"},
+    {"search", "X", "first search the loops of each kernel for up to X seconds", "cpu|wide"},
     {"seed", "N", "seed for the sizes of a third of the rows (1)", "wide"},
     {"limit", "X", "stop mote's side of a row after X seconds (30)", "wide"},
     {"results", "FILE", "keep results in FILE; rows found there are not measured again", "wide"},
@@ -80,9 +78,8 @@ constexpr char more[] =
     "wide: operations and models of many shapes (tools/bench_wide.rows) and PyTorch, run in "
     "turns.\n"
     "      An interrupted run is resumed by the next one.\n"
-    "onnx: models in ONNX files and ONNX Runtime, run in turns: a run, the time from a start to "
-    "the\n"
-    "      first results with and without a kernel cache, and memory.\n";
+    "onnx: models in ONNX files and ONNX Runtime, run in turns: steady runs, the time from the\n"
+    "      start of a process to its first results with and without a kernel cache, and memory.\n";
 
 const Command bench_command = {
     "bench", "host|cpu|cuda|wide|onnx", "measure host time and kernels, beside other libraries",

@@ -292,7 +292,9 @@ int bench_onnx(const Words& words) {
   std::vector<Row> chosen = rows();
   std::erase_if(chosen, [&](const Row& r) { return !only.empty() && !is_among(r.name, only); });
   check(!chosen.empty(), "[bench] no row is called ", only);
-  const double seconds = words.number("seconds", 60) / static_cast<double>(chosen.size());
+  const std::vector<int> counts = asked ? std::vector<int>{asked} : std::vector<int>{1, 2};
+  const double seconds =
+      words.number("seconds", 60) / static_cast<double>(chosen.size() * counts.size());
   const bool json = words.has("json");
   if (!json)
     std::printf("%-13s %s  %9s %9s %7s %8s %8s %7s %7s %7s %7s %7s\n", "row", "t", "ORT ms",
@@ -301,7 +303,7 @@ int bench_onnx(const Words& words) {
   const WorkFolder folder;
   std::vector<Figures> all;
   for (const Row& row : chosen)
-    for (const int threads : asked ? std::vector<int>{asked} : std::vector<int>{1, 2}) {
+    for (const int threads : counts) {
       show_progress(text(row.name, ", ", threads, " threads"), json);
       all.push_back(run_row(row, threads, seconds, folder.path));
       show_progress("", json);

@@ -44,13 +44,13 @@ void write_site(const Website& site, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error && fs::is_directory(folder), "[docs] the folder ", folder.string(),
-        " cannot be made", error ? ": " + error.message() : "");
+        " cannot be created", error ? ": " + error.message() : "");
   const std::set<std::string> before = files_of_before(folder);
   std::string names;
   for (const auto& [name, bytes] : site.files) {
     check(before.contains(name) || !fs::exists(fs::symlink_status(folder / name)), "[docs] ",
           (folder / name).string(),
-          " is there, and not from `mote docs`: give --out another folder");
+          " already exists and was not written by `mote docs`: choose another folder with --out");
     names += name + "\n";
   }
   // The list comes first: what is cut short can be written again.
@@ -65,7 +65,7 @@ int run_docs(const Words& words) {
   const fs::path folder = words.text("out", "mote-docs");
   const Website site = make_website(fs::path(source).lexically_normal().string());
   write_site(site, folder);
-  std::printf("%zu pages and %zu names of the API; open %s\n", site.pages, site.declarations,
+  std::printf("wrote %zu pages and %zu API names; open %s\n", site.pages, site.declarations,
               printable((folder / "index.html").string()).c_str());
   return 0;
 }

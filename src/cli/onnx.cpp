@@ -119,9 +119,7 @@ bool is_picture(const std::string& file) {
 std::vector<double> numbers_of(const Words& words, const char* option) {
   std::vector<double> out;
   for (const std::string& word : parts_of(words.text(option), ',')) {
-    std::string_view rest = word;
-    const bool read = take_number(rest, out.emplace_back());
-    check(read && rest.empty(), "--", option, ": ", word, " is not a number");
+    check(read_number(word, out.emplace_back()), "--", option, ": ", word, " is not a number");
   }
   return out;
 }
@@ -195,7 +193,7 @@ std::string summary(const onnx::Value& v) {
 void print_work(const Words& words, const onnx::ModelCore& model, const EngineCounts& before) {
   const EngineCounts now = engine_counts();
   const MemoryStats memory = memory_stats(words.text("device", default_device()));
-  std::printf("kernels %llu, of which %llu differ; memory at most %s, of a file of %s\n",
+  std::printf("ran %llu kernels, %llu of them new; peak memory %s, model file %s\n",
               static_cast<unsigned long long>(now.kernels_run - before.kernels_run),
               static_cast<unsigned long long>(now.kernels_compiled - before.kernels_compiled),
               size_text(memory.peak_bytes).c_str(), size_text(model.file_bytes()).c_str());
@@ -290,9 +288,9 @@ int run_onnx(const Words& words) {
 // clang-format off
 constexpr Option options[] = {
     {"input",  "NAME=VALUE,...", "inputs: a .npy or .pb file, a picture, a number, or random"},
-    {"scale",  "X",              "factor for pictures' values, which are 0 to 255 (1/255)"},
-    {"mean",   "A,B,C",          "what is then subtracted from each channel"},
-    {"std",    "A,B,C",          "what each channel is then divided by"},
+    {"scale",  "X",              "multiply picture values, which are 0 to 255, by this (1/255)"},
+    {"mean",   "A,B,C",          "then subtract these from the channels"},
+    {"std",    "A,B,C",          "then divide the channels by these"},
     {"shape",  "NAME=SIZE,...",  "sizes left open: of a name (batch=8) or an input (x=1x3x8x8)"},
     {"bench",  "N",              "run this many times and print the times", "", {1, 1e6}},
     {"device", "NAME",           "device to compute on (CPU)"},

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "onnx/values.h"
 
 namespace mote {
 
@@ -131,25 +132,6 @@ std::vector<const char*> pointers(const std::vector<std::string>& list) {
   return out;
 }
 
-size_t element_size(int type) {
-  switch (type) {
-    case 2:
-    case 3:
-    case 9: return 1;
-    case 4:
-    case 5:
-    case 10:
-    case 16: return 2;
-    case 1:
-    case 6:
-    case 12: return 4;
-    case 7:
-    case 11:
-    case 13: return 8;
-    default: fail(ErrorKind::Device, text("[ONNX Runtime] a result has the type ", type));
-  }
-}
-
 }  // namespace
 
 std::string onnx_runtime_missing() { return library().missing; }
@@ -223,7 +205,9 @@ std::vector<PlainTensor> RuntimeModel::take() const {
     void* data = nullptr;
     l.call<Handle, void**>(kTensorData, v, &data);
     const auto* bytes = static_cast<const char*>(data);
-    t.bytes.assign(bytes, bytes + count * element_size(t.type));
+    const auto bits = static_cast<size_t>(onnx::element_of(t.type).bits);
+    check(bits >= 8, "[ONNX Runtime] a result has elements of ", bits, " bits");
+    t.bytes.assign(bytes, bytes + count * bits / 8);
     out.push_back(std::move(t));
   }
   return out;

@@ -87,7 +87,8 @@ struct Operands {
 Operands operands(UOp n) {
   Operands out;
   std::vector<Numbers> shapes;
-  for (GraphNode* s : n->src()) shapes.push_back(shape_of(out.list.emplace_back(without_expand(s))));
+  for (GraphNode* s : n->src())
+    shapes.push_back(shape_of(out.list.emplace_back(without_expand(s))));
   if (broadcast_shapes(shapes) != shape_of(n)) out.list.assign(n->src().begin(), n->src().end());
   out.subtracts = n->is(Op::Add) && out.list[1]->is(Op::Neg);
   if (out.subtracts) out.list[1] = out.list[1]->src(0);

@@ -124,7 +124,7 @@ struct KernelDraft {
   std::vector<Argument> arguments;   // by slot, once built
   UOp body;                          // over them, once asked for
   std::vector<uint32_t> provenance;  // calls that went into it, at most kMaxPlaces
-  UOp whole;                      // Copy or Source: makes outputs[0] from all its sources, in memory
+  UOp whole;                      // Copy or Source: makes outputs[0] from whole sources
   std::vector<Holder> sources;    // of `whole`
   uint8_t device = 0;
   bool only_constants = false;    // all that provenance names are constants
